@@ -63,7 +63,7 @@ fn kinds() -> Vec<(ErrorKind, &'static str, &'static str)> {
         (
             K::Declined,
             "A person declined the tool's question",
-            "call again and answer, or leave it",
+            "call again and answer, or do not repeat the call",
         ),
         (
             K::Answer,
@@ -158,7 +158,7 @@ fn kinds() -> Vec<(ErrorKind, &'static str, &'static str)> {
         (
             K::Link,
             "The path of the component has a link that a tool could have made",
-            "use a path without that link, or take write access to its directory from the tool",
+            "use a path without that link, or remove the tool's write access to that directory",
         ),
         (
             K::Distrusted,

@@ -80,7 +80,8 @@ enum Command {
     /// Add a tool: review its requests, record its component, and grant access
     ///
     /// kitbag shows the requests with their risks and asks you. The component is copied to
-    /// .kitbag/tools. Another component under this name does not run.
+    /// .kitbag/tools. A component with a different digest does not run until `kitbag update`
+    /// accepts it.
     Add(commands::consent::add::Args),
     /// Review the changes of an added tool, and record them
     ///
@@ -101,8 +102,9 @@ enum Command {
     Inspect(commands::tools::inspect::Args),
     /// Check the configuration and load every tool; report all mistakes
     ///
-    /// Tools are compiled if necessary, and run without grants only to describe themselves. A name
-    /// in `learned`, `disabled` or `[serve] tools` without a match is a warning.
+    /// Tools are compiled if necessary, and run without grants only to describe themselves. Tools
+    /// that wait for `kitbag trust` are skipped and named. A name in `learned`, `disabled` or
+    /// `[serve] tools` without a match is a warning.
     Check(commands::tools::check::Args),
     /// Print the block of knowledge for a system prompt
     ///
@@ -116,8 +118,9 @@ enum Command {
     Export(commands::print::export::Args),
     /// Print or write the configuration of an MCP client for `kitbag serve`
     ///
-    /// The configuration has the path of this binary and of the workspace. The path of the client's
-    /// file is printed on standard error. Without --write no file is changed.
+    /// An entry in a file of the workspace, which may be shared, has no paths: it runs `kitbag serve`
+    /// from PATH. An entry in your own file has the paths of this binary and of the workspace. The
+    /// path of the client's file is printed on standard error. Without --write no file is changed.
     #[cfg(feature = "serve")]
     McpConfig(commands::server::mcp_config::Args),
     /// Review the requests of the workspace, and trust its content

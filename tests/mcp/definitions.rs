@@ -232,7 +232,7 @@ fn a_broken_schema_is_omitted_or_omits_its_tool() {
             "{}",
             run.shown()
         );
-        assert!(run.stdout.ends_with(": 1 problem\n"), "{}", run.shown());
+        assert!(run.stdout.ends_with(": 1 error, 0 warnings\n"), "{}", run.shown());
 
         let run = workspace.run(&["export", "--format", "mcp"]);
         assert_eq!(run.code, 0, "{key}: {}", run.shown());

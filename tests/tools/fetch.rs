@@ -197,6 +197,23 @@ fn a_failed_connection_names_the_ignored_proxy() {
 }
 
 #[test]
+fn an_unresolved_name_names_the_setting_for_a_proxy() {
+    let advice = "set `resolve = \"proxy\"` under `[network]` in your user config `";
+    for (network, is_advised) in [
+        ("[network]\nproxy = \"http://127.0.0.1:9\"\n", true),
+        ("[network]\nproxy = \"http://127.0.0.1:9\"\nresolve = \"proxy\"\n", false),
+        ("", false),
+    ] {
+        let workspace = Workspace::with_toolsets(&["fetch"]);
+        let grant = "[tools.fetch.grants]\nhttp = [\"http://name.invalid/**\"]\n";
+        workspace.own_config(&format!("{grant}{network}"));
+        let run = workspace.run(&["run", "fetch", "url=http://name.invalid/"]);
+        let has_advice = run.stderr.contains(advice);
+        assert!(run.code != 0 && has_advice == is_advised, "{network} {}", run.shown());
+    }
+}
+
+#[test]
 fn a_name_resolving_proxy_is_shown_as_a_risk() {
     let target = Server::start(Behaviour::Echo);
     let proxy = Server::start(Behaviour::Proxy(target.address()));

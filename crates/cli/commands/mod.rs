@@ -86,8 +86,8 @@ pub(crate) struct GrantArgs {
 // A tool, by its name or by the path of its component. No doc comment, as above.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolArg {
-    /// The name of the tool, as `kitbag list` shows it, or the path of a component (ends in `.wasm`
-    /// or contains a `/`) or of a script (ends in `.py`)
+    /// The name of the tool, as `kitbag list` shows it, or the path of a component (`FILE.wasm`, or
+    /// any path with `/`) or of a script (`FILE.py`)
     tool: String,
     /// Select this tool of a component with several
     #[arg(long = "tool", value_name = "NAME")]

@@ -22,7 +22,7 @@ pub use call::refusals::{Refusal, Refusals, RefusedAccess, RefusedKind};
 pub use call::replay::Replay;
 pub use call::report::{EventSink, Listener, TextMask};
 pub use call::truncate::cut_at;
-pub use call::{Call, Completion, Usage};
+pub use call::{Call, Completion, SOUGHT_TOOLS, Usage};
 pub use component::support::{inspect_file, read_component};
 pub use component::{Component, ComponentIdentity, ComponentSource};
 pub use error::CallError;

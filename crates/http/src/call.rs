@@ -98,6 +98,8 @@ pub struct FailedConnection {
     pub reason: String,
     /// True if a proxy refused the connection or could not be reached.
     pub is_of_proxy: bool,
+    /// True if kitbag could not resolve the name of the host.
+    pub is_of_name: bool,
 }
 
 /// Refused requests of one kind.
@@ -301,14 +303,13 @@ impl Call {
 
     /// Records a connection that could not be opened.
     pub(crate) fn unconnected(&self, error: &RequestError) {
-        let is_of_proxy = match error {
-            RequestError::Proxy { .. } => true,
-            RequestError::Name { .. } | RequestError::Connect { .. } | RequestError::Tls { .. } => {
-                false
-            }
+        let (is_of_proxy, is_of_name) = match error {
+            RequestError::Proxy { .. } => (true, false),
+            RequestError::Name { .. } => (false, true),
+            RequestError::Connect { .. } | RequestError::Tls { .. } => (false, false),
             _ => return,
         };
-        let failed = FailedConnection { reason: error.to_string(), is_of_proxy };
+        let failed = FailedConnection { reason: error.to_string(), is_of_proxy, is_of_name };
         let mut unconnected = self.unconnected.lock().unwrap_or_else(PoisonError::into_inner);
         if unconnected.len() < MOST_UNCONNECTED && !unconnected.contains(&failed) {
             unconnected.push(failed);

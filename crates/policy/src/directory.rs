@@ -285,11 +285,18 @@ impl PathRequest {
         Self { guest, access: self.access }
     }
 
-    /// Returns the grant that would allow the request.
+    /// Returns the grant that would allow the request. Its host directory is the workspace, or the
+    /// placeholder `DIRECTORY`.
     pub fn missing(&self) -> MissingGrant {
-        let host = if self.is_workspace() { "." } else { "DIRECTORY" };
+        self.missing_in("DIRECTORY")
+    }
+
+    /// Returns the grant of this host directory that would allow the request. A request for the
+    /// workspace is granted the workspace.
+    pub fn missing_in(&self, host: &str) -> MissingGrant {
+        let host = quoted(if self.is_workspace() { "." } else { host });
         let guest = quoted(self.guest.as_str());
-        let entry = format!("{{ host = \"{host}\", guest = {guest}, mode = \"{}\" }}", self.access);
+        let entry = format!("{{ host = {host}, guest = {guest}, mode = \"{}\" }}", self.access);
         MissingGrant::of_list(DirectoryGrant::KEY, entry)
     }
 }
@@ -517,6 +524,11 @@ mod tests {
         check("/workspace", Access::ReadWrite, workspace);
         let quoted = "{ host = \"DIRECTORY\", guest = \"/a\\\"b\", mode = \"ro\" }";
         check("/a\"b", Access::ReadOnly, quoted);
+        let request =
+            |guest: &str| PathRequest { guest: guest.parse().unwrap(), access: Access::ReadOnly };
+        let host = "{ host = \"/etc\", guest = \"/etc\", mode = \"ro\" }";
+        assert_eq!(request("/etc").missing_in("/etc").entry, host);
+        assert!(request("/workspace").missing_in("/etc").entry.contains("host = \".\""));
     }
 
     #[test]

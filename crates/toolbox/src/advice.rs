@@ -9,16 +9,19 @@ use std::collections::BTreeSet;
 use kitbag_base::format_duration;
 use kitbag_base::text::{bound_error, printable, shown};
 use kitbag_base::{ByteSize, shell};
-use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced};
+use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced, ToolSource};
 use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, RefusedAccess, SOCKETS_ADVICE};
+use kitbag_policy::tools::Alias;
 use kitbag_policy::{
-    DirectoryGrant, HttpRefusal, MissingGrant, RefusedFile, Request, StorageRefusal, ToolGrants,
-    VariableGrant,
+    DirectoryGrant, HttpRefusal, MissingGrant, RefusedFile, Request, RequestedTool, StorageRefusal,
+    ToolGrants, VariableGrant,
 };
+use serde_json::{Map, Value};
 
 use crate::call::outcome::PreparedCall;
 use crate::error::{NotApproved, ToolboxError};
+use crate::pipeline::host_paths;
 use crate::registry::tool::{Tool, missing_line};
 
 /// Adds the accesses that the tool was refused to the error of its run, with the advice on each for
@@ -28,6 +31,7 @@ pub(crate) fn add(
     call: &PreparedCall,
     completion: &mut Completion,
     audience: Audience,
+    is_of_person: bool,
 ) -> Vec<String> {
     let has_failed = match &completion.result {
         Ok(Outcome::Error(_)) | Err(CallError::Trap { .. }) => call.call.action == Action::Run,
@@ -36,7 +40,7 @@ pub(crate) fn add(
     if !has_failed {
         return Vec::new();
     }
-    let refused = Refused { config, tool: &call.tool, completion };
+    let refused = Refused { config, call, tool: &call.tool, completion, is_of_person };
     let (lines, advice) = match audience {
         Audience::Person => (refused.lines(audience), None),
         Audience::Model => (refused.lines(audience), Some(refused.lines(Audience::Person))),
@@ -54,14 +58,16 @@ pub(crate) fn add(
 
 struct Refused<'a> {
     config: &'a Config,
+    call: &'a PreparedCall,
     tool: &'a Tool,
     completion: &'a Completion,
+    is_of_person: bool,
 }
 
 impl Refused<'_> {
     /// Returns a line for each refusal, with the grant or setting that would allow the access.
     fn lines(&self, audience: Audience) -> Vec<String> {
-        let Self { config, tool, completion } = *self;
+        let Self { config, tool, completion, .. } = *self;
         let kinds = self.kinds();
         let requested: Vec<_> = tool
             .missing_requests()
@@ -84,6 +90,8 @@ impl Refused<'_> {
             }
             RefusedAccess::Storage(_) => None,
         }));
+        lines.extend(self.disabled_tools(audience));
+        lines.extend(self.outside_path(audience));
         if completion.tried_sockets {
             lines.push(format!("the tool `{}` {SOCKETS_ADVICE}", tool.name));
         }
@@ -91,6 +99,9 @@ impl Refused<'_> {
         lines.extend(of_proxy.map(|failed| printable(&failed.reason).to_string()));
         if !completion.failed_connections.is_empty() {
             lines.extend(config.ignored_proxy_advice(audience));
+        }
+        if completion.failed_connections.iter().any(|failed| failed.is_of_name) {
+            lines.extend(config.proxy_resolution_advice(audience));
         }
         for refused in &completion.refused {
             // If the tool requests it, a line above has the same advice.
@@ -105,10 +116,64 @@ impl Refused<'_> {
 
     /// The kinds of grants for which an access was refused.
     fn kinds(&self) -> BTreeSet<&'static str> {
-        let Completion { refused, misses_directories, misses_tools, .. } = self.completion;
-        let missed = [(DirectoryGrant::KEY, *misses_directories), (ToolGrants::KEY, *misses_tools)];
+        let Completion { refused, misses_directories, misses_tools, sought_tools, .. } =
+            self.completion;
+        let is_left_out = |alias: &String| self.is_left_out(alias);
+        let misses_tools = *misses_tools || sought_tools.iter().any(is_left_out);
+        let missed = [(DirectoryGrant::KEY, *misses_directories), (ToolGrants::KEY, misses_tools)];
         let missed = missed.into_iter().filter(|(_, is_missed)| *is_missed).map(|(key, _)| key);
         refused.iter().map(RefusedAccess::key).chain(missed).collect()
+    }
+
+    /// Returns true if a grant of the tool for this alias does not take effect.
+    fn is_left_out(&self, alias: &str) -> bool {
+        let request = Alias::new(alias)
+            .map(|alias| Request::Tool(RequestedTool::Alias { alias, arguments: None }));
+        request.is_ok_and(|request| self.tool.grants.left_out(&request).is_some())
+    }
+
+    /// Returns a line for each disabled tool that the tool sought by its name, if its error has the
+    /// name.
+    fn disabled_tools(&self, audience: Audience) -> Vec<String> {
+        let Self { config, call, completion, .. } = *self;
+        let Some(callable) = &call.callable else { return Vec::new() };
+        let sought =
+            completion.sought_tools.iter().filter(|alias| self.error().contains(&***alias));
+        let disabled = sought.filter_map(|alias| {
+            let name = callable.find(alias)?;
+            let reason = config.tools.get(&name)?.disabled.as_ref()?;
+            let reason = match audience {
+                Audience::Person => reason.to_string(),
+                Audience::Model => disabled(reason),
+            };
+            Some(format!("the tool `{name}` is {reason}"))
+        });
+        disabled.collect()
+    }
+
+    /// Returns the line for a path of this machine that a person gave to a built-in, and that is
+    /// outside its directories. A model, or a tool that makes the call, learns nothing about
+    /// such a path.
+    fn outside_path(&self, audience: Audience) -> Option<String> {
+        let Self { config, call, tool, .. } = *self;
+        let ToolSource::Builtin { name } = &tool.source else { return None };
+        if audience == Audience::Model || !self.is_of_person {
+            return None;
+        }
+        let arguments: Map<String, Value> = serde_json::from_str(&call.call.arguments).ok()?;
+        let mut paths = host_paths::named(&name.value, &arguments).into_iter();
+        let path = paths.find(|path| self.error().contains(path))?;
+        let advice = config.outside_advice(&tool.name, &tool.grants, path)?;
+        Some(audience.allow(&advice.to_string()))
+    }
+
+    fn error(&self) -> &str {
+        match &self.completion.result {
+            Ok(Outcome::Error(ErrorInfo { message, .. })) | Err(CallError::Trap { message }) => {
+                message
+            }
+            Ok(Outcome::Success(_) | Outcome::NeedsInput(_)) | Err(_) => "",
+        }
     }
 
     /// Returns true if a grant that the tool requests would have allowed a refused access.
@@ -158,6 +223,8 @@ impl Refused<'_> {
     /// Returns the line for an HTTP request or a use of storage that the tool was refused.
     fn request(&self, reason: &str, missing: Option<&MissingGrant>, audience: Audience) -> String {
         let Self { config, tool, .. } = *self;
+        // If the configuration has such a grant without effect, a warning has the advice.
+        let missing = missing.filter(|missing| !tool.grants.is_left_out(missing));
         let advice = missing.map(|missing| {
             let advice = config.advice(&tool.name, &tool.grants, missing);
             format!("; {}", audience.allow(&advice.action(audience)))
@@ -173,6 +240,7 @@ fn is_cause(problem: &DiagnosticKind, refused: &BTreeSet<&str>) -> bool {
         // The tool has the variable.
         DiagnosticKind::SecretVariable => false,
         DiagnosticKind::BeyondGrantCeiling(key)
+        | DiagnosticKind::UntrustedGrant(key)
         | DiagnosticKind::ReplacesOwnGrants(key)
         | DiagnosticKind::Grant(key) => *key == VariableGrant::KEY || refused.contains(key),
         _ => !refused.is_empty(),
@@ -293,6 +361,12 @@ fn disabled(reason: &Disabled) -> String {
         Disabled::Untrusted => {
             let action = Audience::Model.instruct("review it with `kitbag trust`");
             format!("disabled: its workspace is not trusted; {action}")
+        }
+        Disabled::UntrustedSwitch { setting, origin } => {
+            let action = Audience::Model.instruct("review it with `kitbag trust`");
+            format!(
+                "disabled: `{setting}` ({origin}) takes effect only in a trusted workspace; {action}"
+            )
         }
         Disabled::Edited { cause } => {
             let action = Audience::Model.instruct("review it with `kitbag trust`");

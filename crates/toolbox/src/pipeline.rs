@@ -6,7 +6,7 @@
 
 mod ask;
 pub(crate) mod edge;
-mod host_paths;
+pub(crate) mod host_paths;
 mod narrow;
 mod native;
 pub(crate) mod nested;

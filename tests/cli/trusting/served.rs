@@ -38,7 +38,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     let workspace = greedy();
     let (mut client, answer) = session(&workspace);
     let instructions = answer["instructions"].as_str().unwrap();
-    assert!(instructions.contains("is not trusted: it was never trusted"), "{instructions}");
+    assert!(instructions.contains("is not trusted; until you run"), "{instructions}");
     assert!(instructions.contains("`kitbag trust`"), "{instructions}");
     let logged = client.notification("notifications/message");
     assert_eq!(logged["level"], "warning", "{logged}");
@@ -73,7 +73,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     changed(&mut client, "counts now");
     assert_eq!(names(&mut client), before);
     workspace.run(&["trust", "--revoke"]).success();
-    changed(&mut client, "it was never trusted");
+    changed(&mut client, "is not trusted; until you run");
     assert!(!offers_planted(&mut client));
 }
 
@@ -96,7 +96,7 @@ fn two_servers_take_trust_up_at_once() {
     assert!(offers_planted(&mut late));
     workspace.run(&["trust", "--revoke"]).success();
     for client in clients.iter_mut().chain([&mut late]) {
-        changed(client, "it was never trusted");
+        changed(client, "is not trusted; until you run");
         assert!(!offers_planted(client));
     }
 }

@@ -20,13 +20,13 @@ Every key of `config.toml`. This page is generated from the schema that `kitbag 
 | source | file | takes effect |
 |---|---|---|
 | user config | `~/.config/kitbag/config.toml`, or the file in `KITBAG_CONFIG` | in all workspaces |
-| workspace | `.kitbag/config.toml` | once you [trust](consent.md) the workspace; before that, only settings that restrict access |
+| workspace | `.kitbag/config.toml` | once you [trust](trust.md) the workspace; before that, only settings that restrict access |
 | manifest | `.kitbag/tools/NAME.toml` beside `NAME.wasm`: the keys of `[tools.NAME]` | like the workspace |
 | script | the header of `.kitbag/scripts/NAME.py` ([python.md](python.md)) | like the workspace |
 
 A workspace overrides your user config, which overrides a manifest or a script; variables such as
-`KITBAG_LIMITS_MEMORY` and options of a command override all files. The exceptions only restrict: limits and
-grants of a workspace take effect up to `[ceiling]`, and some keys combine all files.
+`KITBAG_LIMITS_MEMORY` and options of a command override all files. Exceptions only restrict access: limits
+and grants of a workspace take effect up to `[ceiling]`, and lists such as `deny` are merged.
 `kitbag config --show` prints the value of each key in effect, with its source; `kitbag check` reports mistakes.
 
 **Set in** names the files that may have a key: `user` is your user config, `any` also a workspace. Manifests and

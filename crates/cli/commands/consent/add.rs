@@ -104,7 +104,7 @@ impl Args {
         let text = place.config_text()?;
         let table = |asked: &RequestedSettings, granted: &GrantSelection| ToolTable {
             name: name.to_string(),
-            origin: source.origin.clone(),
+            origin: place.origin(&source.origin),
             wasm: place.written(&place.component(name.as_str())),
             keys: asked.keys.clone(),
             grants: asked.written(granted),
@@ -316,7 +316,7 @@ struct Addition<'a> {
 
 impl Addition<'_> {
     fn record(&self) -> LockedTool {
-        recorded(self.source, self.parts.clone())
+        recorded(self.source, self.parts.clone(), self.place)
     }
 
     /// Checks everything, then writes the record, the table and finally the component. The tool
@@ -413,11 +413,15 @@ impl Addition<'_> {
     }
 }
 
-pub(crate) fn recorded(source: &Source, parts: RecordedDescription) -> LockedTool {
+pub(crate) fn recorded(
+    source: &Source,
+    parts: RecordedDescription,
+    place: &ToolFiles,
+) -> LockedTool {
     let RecordedDescription { description, schema, requests } = parts;
     LockedTool {
         version: source.version(),
-        origin: Some(source.origin.clone()),
+        origin: Some(place.origin(&source.origin)),
         component: source.component.digest,
         description,
         schema,

@@ -129,12 +129,15 @@ fn list(records: &[TrustRecord], as_json: bool) -> Result<Exit, CliError> {
         return Ok(Exit::Done);
     }
     let lines = records.iter().map(|record| {
-        let files = record.files.len() + record.components.len();
+        let files = match record.files.len() + record.components.len() {
+            1 => "1 file".to_owned(),
+            files => format!("{files} files"),
+        };
         let digest = record.digest().to_string();
-        format!("{}  {files} files, content {}\n", shown(&record.workspace), &digest[..12])
+        format!("{}  {files}, content {}\n", shown(&record.workspace), &digest[..12])
     });
     let text: String = lines.collect();
-    output::data(if text.is_empty() { "no workspace is trusted by its content" } else { &text })?;
+    output::data(if text.is_empty() { "there are no trust records" } else { &text })?;
     Ok(Exit::Done)
 }
 
@@ -152,8 +155,7 @@ fn revoke(global: Global, directory: Option<PathBuf>) -> Result<Exit, CliError> 
         (false, true) => output::data(&format!("`{}` is no longer trusted", shown(&name)))?,
         (false, false) => {
             let text = format!(
-                "`{}` is not trusted by its content; `kitbag trust --list` shows the trusted \
-                 workspaces",
+                "`{}` has no trust record; `kitbag trust --list` lists the records",
                 shown(&name)
             );
             return Err(CliError::Usage(text));

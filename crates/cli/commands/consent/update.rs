@@ -94,11 +94,11 @@ impl Args {
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
-        let mut new = recorded(&source, source.parts(&described, name));
+        let mut new = recorded(&source, source.parts(&described, name), &place);
         if self.path.is_none()
             && let Some(old) = old
         {
-            keep_source(&mut new, old);
+            keep_source(&mut new, old, &place);
         }
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
         let difference = Difference::new(old, &new, &source, &config.network);
@@ -392,9 +392,9 @@ fn untyped(name: &ToolName, request: &str) -> RequestItem {
 
 /// Copies the origin, the manifest and the manifest's version, which cannot be read from a
 /// component in place.
-fn keep_source(new: &mut LockedTool, old: &LockedTool) {
-    if old.origin.is_some() {
-        new.origin.clone_from(&old.origin);
+fn keep_source(new: &mut LockedTool, old: &LockedTool, place: &ToolFiles) {
+    if let Some(origin) = &old.origin {
+        new.origin = Some(place.origin(origin));
     }
     new.manifest.clone_from(&old.manifest);
     let by_manifest = old.manifest.as_ref().is_some_and(|manifest| manifest.version.is_some());

@@ -216,10 +216,17 @@ impl Args {
         address: SocketAddr,
         session_idle: Duration,
     ) -> Result<(TcpListener, HttpOptions), CliError> {
-        if !is_loopback(&address) && (self.allow_host.is_empty() || self.no_token) {
+        let mut actions = Vec::new();
+        if self.no_token {
+            actions.push("remove `--no-token`");
+        }
+        if self.allow_host.is_empty() {
+            actions.push("add `--allow-host HOST` with the host name that clients use");
+        }
+        if !is_loopback(&address) && !actions.is_empty() {
             return Err(CliError::Usage(format!(
-                "`{address}` can be reached from other machines; name the host that clients use \
-                 with `--allow-host`, and omit `--no-token`"
+                "`{address}` can be reached from other machines: {}",
+                actions.join(" and ")
             )));
         }
         let from_file = self.token_file.as_deref().map(|path| {

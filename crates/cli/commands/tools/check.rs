@@ -1,7 +1,7 @@
 //! `kitbag check`.
 
-use kitbag::config::Diagnostic;
-use kitbag::contract::ErrorKind;
+use kitbag::config::{ConfiguredTool, Diagnostic, Disabled};
+use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::Host;
 use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Args {
                 kind: ErrorKind::Configuration,
             }));
         }
-        let mut warnings = Vec::new();
+        let (mut warnings, mut skipped) = (Vec::new(), Vec::new());
         let (mut tools, mut topics) = (0, 0);
         if let Some(kitbag) = &kitbag {
             let toolbox = kitbag.toolbox();
@@ -41,6 +41,9 @@ impl Args {
             let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
             warnings.extend(unsure.map(ToString::to_string));
             warnings.extend(config.trust_notice());
+            let is_skipped =
+                |tool: &&ConfiguredTool| tool.disabled.as_ref().is_some_and(Disabled::is_trust);
+            skipped.extend(config.tools.values().filter(is_skipped).map(|tool| tool.name.clone()));
             problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
                 about: "configuration".into(),
                 text: ignored.to_string(),
@@ -67,7 +70,7 @@ impl Args {
                 }
             }
         }
-        report(&problems, &warnings, tools, topics, global.json)?;
+        report(&problems, &warnings, &skipped, (tools, topics), global.json)?;
         // The first kind in the order of the exit codes.
         Ok(problems
             .iter()
@@ -87,8 +90,8 @@ fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
 fn report(
     problems: &[Finding],
     warnings: &[String],
-    tools: usize,
-    topics: usize,
+    skipped: &[ToolName],
+    (tools, topics): (usize, usize),
     as_json: bool,
 ) -> Result<(), CliError> {
     if as_json {
@@ -99,10 +102,15 @@ fn report(
             "topics": topics,
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
             "warnings": warnings,
+            "skipped": skipped,
         }));
     }
     for warning in warnings {
         output::warn(warning);
+    }
+    if !skipped.is_empty() {
+        let names: Vec<_> = skipped.iter().map(|name| format!("`{name}`")).collect();
+        output::note(&format!("skipped until you run `kitbag trust`: {}", names.join(", ")));
     }
     for problem in problems {
         let text = match &*problem.about {
@@ -115,7 +123,11 @@ fn report(
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     };
-    let found =
-        if problems.is_empty() { "no problem".into() } else { count(problems.len(), "problem") };
+    let found = match (problems.len(), warnings.len()) {
+        (0, 0) => "no problem".to_owned(),
+        (errors, warnings) => {
+            format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+        }
+    };
     output::data(&format!("{}, {}: {found}", count(tools, "tool"), count(topics, "topic")))
 }

@@ -6,7 +6,7 @@ use kitbag::Tool;
 use kitbag::base::format_duration;
 use kitbag::base::shell;
 use kitbag::base::text::{printable, shown};
-use kitbag::config::{Origin, Sourced, ToolRate, ToolSource};
+use kitbag::config::{Disabled, Origin, Sourced, ToolRate, ToolSource};
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
 
@@ -32,15 +32,21 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let called = self.tool.as_typed();
         let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
-        let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
-        let tool = Screen::during(global.json, describe)?;
+        let describe = |events| kitbag.toolbox().with_events(events).tool_or_disabled(&name);
+        let (tool, disabled) = Screen::during(global.json, describe)?;
         warn(&tool.cache_problems);
         if let Some(problem) = &tool.description_problem {
             warn_description(tool.name.as_str(), problem);
         }
         match global.json {
-            true => output::json(&as_json(&tool))?,
-            false => output::data(&format!("{}{}", as_text(&tool), call(&called, &tool)))?,
+            true => output::json(&as_json(&tool, disabled.as_ref()))?,
+            false => {
+                let end = match &disabled {
+                    None => call(&called, &tool),
+                    Some(reason) => format!("\nThe tool is {}\n", printable(&reason.to_string())),
+                };
+                output::data(&format!("{}{end}", as_text(&tool)))?;
+            }
         }
         Ok(Exit::Done)
     }
@@ -153,7 +159,7 @@ fn as_text(tool: &Tool) -> String {
     section("Grants", tool.grants.origin(), &tool.grants.value.lines(&per_call).join("\n"));
     if !requested.is_empty() {
         let requested: Vec<_> = requested.iter().map(ToString::to_string).collect();
-        section("Requested", &Origin::Tool, &requested.join("\n"));
+        section("Requested grants", &Origin::Tool, &requested.join("\n"));
     }
     let limits = &tool.limits;
     section("Memory", &limits.memory.origin, &limits.memory.value.to_string());
@@ -193,7 +199,7 @@ fn as_text(tool: &Tool) -> String {
     text
 }
 
-fn as_json(tool: &Tool) -> Value {
+fn as_json(tool: &Tool, disabled: Option<&Disabled>) -> Value {
     let sourced =
         |value: Value, origin: &Origin| json!({ "value": value, "origin": origin.to_string() });
     let text = |said: &Option<Sourced<String>>| {
@@ -217,6 +223,7 @@ fn as_json(tool: &Tool) -> Value {
         .collect();
     json!({
         "name": tool.name,
+        "disabled": disabled.map(ToString::to_string),
         "source": match &tool.source {
             ToolSource::Builtin { name } => json!({ "builtin": name.value }),
             ToolSource::Local(local) => json!({ "wasm": local.wasm.value }),

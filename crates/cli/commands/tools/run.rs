@@ -106,8 +106,19 @@ impl Call {
         let mut input = Input::new();
         let mut json = self.args.as_deref().map(|it| read_arguments(&mut input, it)).transpose()?;
         let schema = || -> Result<Value, CliError> {
-            let describe = |events| kitbag.toolbox().with_events(events).tool(&name);
-            Ok(json!(Screen::during(global.json, describe)?.input_schema.value))
+            let described = |events| {
+                let toolbox = kitbag.toolbox().with_events(events);
+                let tool = toolbox.tool(&name)?;
+                match tool.refused {
+                    None => Ok(tool.input_schema.value),
+                    // The schema of a changed component is not read. The error says what changed.
+                    Some(reason) => {
+                        toolbox.load(&name)?;
+                        Err(ToolboxError::NotAsRecorded { tool: name.clone(), reason })
+                    }
+                }
+            };
+            Ok(json!(Screen::during(global.json, described)?))
         };
         let pairs = pairs(self.words, &name, schema)?;
         let pairs = pairs.into_iter().map(|pair| input.pair(pair));

@@ -46,7 +46,13 @@ impl Config {
         let allows = |grant: &&DirectoryGrant| {
             grant.guest.contains(&request.guest) && grant.access.includes(request.access)
         };
-        let grant = grants.iter().filter(allows).max_by_key(|grant| grant.guest.as_str().len())?;
+        let grant = grants.iter().filter(allows).max_by_key(|grant| grant.guest.as_str().len());
+        let Some(grant) = grant else {
+            // Advice would grant the directory of this machine.
+            let path = canonical(Path::new(request.guest.as_str()));
+            let private = self.guard().private_above(&path);
+            return private.map(|path| PathRefusal::Private { path });
+        };
         if grant.is_temporary() {
             return None;
         }

@@ -1,18 +1,22 @@
 //! The place to add a missing grant so that it takes effect.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
+use kitbag_fs_guard::{Located, locate};
 use kitbag_policy::{
-    DirectoryGrant, FileRefusal, MissingGrant, PathRequest, RefusedFile, StorageGrant,
+    Access, DirectoryGrant, FileRefusal, GuestPath, MissingGrant, PathRequest, RefusedFile,
+    StorageGrant,
 };
 
 use crate::advise::audience::Audience;
 use crate::config::{Config, ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::config::{DIRECTORY, FILE};
 use crate::layers::origin::Origin;
+use crate::layers::path::holds;
 use crate::read::file::Layer;
 use crate::report::text::shown_path;
 
@@ -220,7 +224,59 @@ impl Config {
             Some(grant) => PathRequest { guest: grant.guest.clone(), access: request.access },
             None => request.to_grant(is_directory),
         };
-        PathAdvice::Grant(self.advice(tool, grants, &directory.missing()))
+        // A person who names an existing directory of this machine means that directory.
+        let guest = directory.guest.as_str();
+        let is_host = guest != "/" && Path::new(guest).is_dir();
+        let missing = if is_host { directory.missing_in(guest) } else { directory.missing() };
+        let mut advice = self.advice(tool, grants, &missing);
+        if holding.is_none() && !is_written {
+            // A list replaces the default, so it repeats the default directories.
+            let kept = grants.value.directories.iter().map(|grant| {
+                let DirectoryGrant { guest, access, .. } = grant;
+                PathRequest { guest: guest.clone(), access: *access }.missing()
+            });
+            let place = advice.lines[0].place.clone();
+            let kept = kept.map(|missing| GrantLine { missing, place: place.clone() });
+            advice.lines = kept.chain(advice.lines).collect();
+        }
+        PathAdvice::Grant(advice)
+    }
+
+    /// Returns the entries to add so that a tool reaches an existing path of this machine outside
+    /// of its directories, with the access that it has to those. `None`: the path is inside, or its
+    /// directory should not be suggested: it is or contains the home directory, or has secrets or
+    /// files that no tool may use.
+    pub fn outside_advice(
+        &self,
+        tool: &ToolName,
+        grants: &ConfiguredGrants,
+        path: &str,
+    ) -> Option<PathAdvice> {
+        let guest = GuestPath::new(path).ok()?;
+        let directories = &grants.value.directories;
+        if directories.iter().any(|grant| grant.guest.contains(&guest)) {
+            return None;
+        }
+        let is_writer = directories.iter().any(|grant| grant.access == Access::ReadWrite);
+        let found = match locate(Path::new(path)) {
+            Ok(found) => Some(found),
+            // The tool may create it.
+            Err(_) if is_writer => None,
+            Err(_) => return None,
+        };
+        let access = if is_writer { Access::ReadWrite } else { Access::ReadOnly };
+        let request = PathRequest { guest, access };
+        let is_directory = found.as_ref().is_some_and(Located::is_directory);
+        let directory = request.to_grant(is_directory).guest;
+        let directory = locate(Path::new(directory.as_str())).ok()?;
+        let path = found.map_or_else(|| PathBuf::from(path), |found| found.path);
+        let guard = self.guard();
+        let is_kept = guard.private_above(&path).is_some()
+            || guard.private_above(&directory.path).is_some()
+            || is_writer && guard.guarded_above(&directory.path).is_some()
+            || guard.secrets().are_on(&path.to_string_lossy());
+        let is_plain = directory.is_directory() && !holds(&directory.path, self.home()) && !is_kept;
+        is_plain.then(|| self.path_advice(tool, grants, &request, is_directory))
     }
 
     fn grants_table(&self, tool: &ToolName, grants: &ConfiguredGrants, kind: &str) -> GrantPlace {
@@ -247,6 +303,20 @@ impl Config {
             Audience::Model => audience.instruct(&action),
         };
         Some(format!("the proxy in the variable `{name}` is not used; {action}"))
+    }
+
+    /// Tells a person how to let the proxy resolve names. This skips the check of addresses, so a
+    /// model is not told.
+    pub fn proxy_resolution_advice(&self, audience: Audience) -> Option<String> {
+        let has_proxy = self.network.proxies.as_ref().is_some_and(|it| !it.value.is_empty());
+        if audience == Audience::Model || !has_proxy || self.network.proxy_resolves() {
+            return None;
+        }
+        let file = self.own_grant_file().named(audience);
+        Some(format!(
+            "kitbag resolves names itself; if only your proxy can resolve this one, set \
+             `resolve = \"proxy\"` under `[network]` in {file}: the addresses are then not checked"
+        ))
     }
 
     fn own_grant_file(&self) -> GrantFile {
@@ -305,6 +375,13 @@ impl GrantAdvice {
                     false => format!("{} and {}", named(one), named(other)),
                 };
                 one.missing.advice(&places)
+            }
+            [first, rest @ ..]
+                if !rest.is_empty() && rest.iter().all(|line| line.place == first.place) =>
+            {
+                let entry = |line: &GrantLine| format!("`{}`", shown(&line.missing.entry));
+                let entries: Vec<_> = self.lines.iter().map(entry).collect();
+                format!("add {} to {}", entries.join(" and "), first.place.named(audience))
             }
             lines => {
                 let lines: Vec<_> = lines.iter().map(|line| line.action(audience)).collect();

@@ -8,8 +8,8 @@ use kitbag_base::FileId;
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, GuestPath, Kind, Request, RequestedTool, SecretRequest,
-    UrlPattern, VariableRequest,
+    Access, DirectoryGrant, Grants, GuestPath, HttpGrant, HttpGrants, Kind, Request, RequestedTool,
+    SecretRequest, UrlPattern, VariableRequest,
 };
 
 use crate::layers::origin::{Origin, Sourced};
@@ -29,6 +29,8 @@ pub struct ConfiguredGrants {
     places: BTreeMap<(&'static str, String), Origin>,
     /// Named grants that do not take effect, by the key of the kind and the name.
     left_out: BTreeMap<(&'static str, String), Diagnostic>,
+    /// HTTP grants that do not take effect.
+    left_out_http: Vec<(Arc<HttpGrant>, Diagnostic)>,
     /// Likely mistakes, each with its place: grants that have no effect or give nothing.
     pub warnings: Vec<Diagnostic>,
 }
@@ -60,8 +62,13 @@ impl ConfiguredGrants {
         self.left_out.insert((kind, name.to_owned()), problem.clone());
     }
 
-    /// Returns why a grant that names the target of a request does not take effect, with its place.
-    /// The target is a variable, a secret, or another tool (also by `tools = "caller"`).
+    pub(crate) fn leave_out_http(&mut self, grant: Arc<HttpGrant>, problem: &Diagnostic) {
+        self.left_out_http.push((grant, problem.clone()));
+    }
+
+    /// Returns why a grant that would allow a request does not take effect, with its place. The
+    /// request is for HTTP, a variable, a secret, or another tool (also by `tools = "caller"`). A
+    /// requested pattern of HTTP is only an example, which any HTTP grant replaces.
     pub fn left_out(&self, request: &Request) -> Option<&Diagnostic> {
         let of = |name: &str| self.left_out.get(&(request.key(), name.to_owned()));
         match request {
@@ -70,8 +77,22 @@ impl ConfiguredGrants {
             Request::Tool(RequestedTool::Alias { alias, .. }) => {
                 of(alias.as_str()).or_else(|| of(ToolGrants::CALLER))
             }
+            Request::Http(request) => {
+                let allows = |grant: &Arc<HttpGrant>| {
+                    HttpGrants { grants: vec![Arc::clone(grant)], ..HttpGrants::default() }
+                        .decide(request)
+                        .is_ok()
+                };
+                self.left_out_http.iter().find(|(grant, _)| allows(grant)).map(|(_, why)| why)
+            }
+            Request::HttpPattern(_) => self.left_out_http.first().map(|(_, why)| why),
             _ => None,
         }
+    }
+
+    /// Returns the HTTP grants that do not take effect.
+    pub(crate) fn left_out_http(&self) -> Vec<Arc<HttpGrant>> {
+        self.left_out_http.iter().map(|(grant, _)| Arc::clone(grant)).collect()
     }
 
     /// Records the place of a pattern that denies requests to this tool alone.

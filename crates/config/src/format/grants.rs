@@ -227,6 +227,12 @@ impl GrantsConfig {
     }
 }
 
+/// Returns whether a list of directory grants gives write access.
+pub(crate) fn grants_writing(grants: &[Written<DirectoryGrantConfig>]) -> bool {
+    let mut modes = grants.iter().filter_map(|grant| grant.value.mode.as_ref());
+    modes.any(|mode| mode.value == Access::ReadWrite)
+}
+
 /// Returns the directory grants that take effect in an untrusted workspace: without write access,
 /// without files that look like secrets, and with the default protection.
 fn narrowed_directories(

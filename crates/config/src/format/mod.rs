@@ -19,7 +19,7 @@ pub(crate) use approve::{ApproveConfig, ClassConfig, WhenConfig};
 pub(crate) use grants::{
     ConditionConfig, DirectoryGrantConfig, GrantsConfig, HttpConfig, HttpGrantConfig,
     SecretGrantConfig, StorageConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig,
-    VariableConfig,
+    VariableConfig, grants_writing,
 };
 pub(crate) use limits::LimitsConfig;
 pub(crate) use secrets::{PlaceholderPart, SecretConfig};

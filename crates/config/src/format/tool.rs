@@ -15,8 +15,7 @@ use crate::format::spanned::{AnyValue, Span, Table, Written};
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 pub(crate) struct ToolConfig {
-    /// The source of the tool. Default: `builtin` for the name of a built-in, otherwise `local` if
-    /// `wasm` is set.
+    /// `builtin` or `local`. Required, unless a built-in has this name.
     pub(crate) source: Option<Written<SourceConfig>>,
     /// The built-in tool that gets this name and loses its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,

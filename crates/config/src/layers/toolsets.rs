@@ -143,6 +143,17 @@ pub enum Disabled {
     /// The code of the tool belongs to an untrusted workspace.
     #[error("disabled: its workspace is not trusted; `{COMMAND}` shows its requests")]
     Untrusted,
+    /// A setting of an untrusted workspace would turn the tool on.
+    #[error(
+        "disabled: `{setting}` ({origin}) takes effect once you trust the workspace; run \
+         `{COMMAND}`"
+    )]
+    UntrustedSwitch {
+        /// The setting, as it is written in the file.
+        setting: String,
+        /// The place of the setting.
+        origin: Origin,
+    },
     /// The definition of the tool has a mistake.
     #[error("broken: {reason}")]
     Broken {
@@ -175,7 +186,7 @@ pub enum Disabled {
 impl Disabled {
     /// Returns whether trust in the workspace would turn the tool on.
     pub fn is_trust(&self) -> bool {
-        matches!(self, Self::Untrusted | Self::Edited { .. })
+        matches!(self, Self::Untrusted | Self::UntrustedSwitch { .. } | Self::Edited { .. })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::format::invalid_keys::InvalidKeys;
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::read::file::{self, SourceFile};
 use crate::read::lock::Lock;
-use crate::trust::untrusted::NamedTool;
+use crate::trust::untrusted::{NamedTool, WithheldSwitch};
 use crate::trust::workspace::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 
 pub(crate) enum Reading<'a> {
@@ -38,6 +38,8 @@ pub(crate) struct Read {
     pub(crate) content: Option<WorkspaceContent>,
     /// The tools that a file names but that do not run, by index into `files`.
     pub(crate) named: Vec<(usize, NamedTool)>,
+    /// The switches of an untrusted file that do not take effect, by index into `files`.
+    pub(crate) withheld: Vec<(usize, WithheldSwitch)>,
     /// The weakest layer first.
     pub(crate) files: Vec<SourceFile>,
     /// By index into `files`, the weakest layer first.

@@ -34,7 +34,7 @@ use crate::read::sources::{ScriptFile, Sources, TrustSource};
 use crate::report::{Piece, Report};
 use crate::trust::content::OwnContent;
 use crate::trust::examiner::{open_named, trust};
-use crate::trust::untrusted::{NamedTool, counts_wholly, narrowed};
+use crate::trust::untrusted::{NamedTool, WithheldSwitch, counts_wholly, narrowed};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
 /// Reads the files. A file that cannot be understood has no settings.
@@ -170,11 +170,11 @@ pub(crate) fn read(
         (bound_tables(config, &file, parser.report), file)
     });
     let own = own.map(|(config, file)| match is_untrusted {
-        false => (config, file, Vec::new()),
+        false => (config, file, Vec::new(), Vec::new()),
         true => {
             let user = user.as_ref().map(|(user, _)| user);
-            let (config, named) = counting(config, user, sources, &mut workspace_trust);
-            (config, file, named)
+            let (config, named, withheld) = counting(config, user, sources, &mut workspace_trust);
+            (config, file, named, withheld)
         }
     });
     // A user config without own tools needs no lock file.
@@ -196,11 +196,12 @@ pub(crate) fn read(
     if !found.is_empty() || !scripts.is_empty() {
         workspace_trust.leave_out();
     }
-    let mut named = Vec::new();
-    if let Some((config, file, tools)) = own {
+    let (mut named, mut withheld) = (Vec::new(), Vec::new());
+    if let Some((config, file, tools, switches)) = own {
         let file = keep(file);
         configs.push((file, config));
         named.extend(tools.into_iter().map(|tool| (file, tool)));
+        withheld.extend(switches.into_iter().map(|switch| (file, switch)));
     }
     let Parser { invalid, is_complete, .. } = parser;
     Read {
@@ -211,6 +212,7 @@ pub(crate) fn read(
         edits,
         content,
         named,
+        withheld,
         files,
         configs,
         found,
@@ -228,7 +230,7 @@ fn counting(
     user: Option<&ConfigFile>,
     sources: &Sources<'_>,
     trust: &mut WorkspaceTrust,
-) -> (ConfigFile, Vec<NamedTool>) {
+) -> (ConfigFile, Vec<NamedTool>, Vec<WithheldSwitch>) {
     let has_tool = |name: &str| {
         let mut tables =
             user.and_then(|config| config.tools.as_ref()).into_iter().flat_map(Table::iter);

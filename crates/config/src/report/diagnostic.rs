@@ -55,8 +55,8 @@ pub enum DiagnosticKind {
     UserOnly,
     /// A topic of an untrusted workspace is omitted.
     UntrustedTopic,
-    /// A grant of an untrusted workspace is omitted.
-    UntrustedGrant,
+    /// A grant of an untrusted workspace, of the kind with this key, is omitted.
+    UntrustedGrant(&'static str),
     /// A grant of the kind with this key is invalid, or gives nothing.
     Grant(&'static str),
     /// A workspace's grant of the kind with this key is not within `[ceiling.grants]`.

@@ -49,6 +49,7 @@ pub(crate) fn resolve(
         edits,
         content,
         named,
+        withheld,
         files,
         configs,
         found,
@@ -148,6 +149,7 @@ pub(crate) fn resolve(
     let (mut tools, absent) = tools::all(&context, &found, named_script.as_ref(), &limits, report);
     if is_untrusted {
         tools::untrusted::list(&context, &named, &mut tools, &limits);
+        tools::untrusted::name_switches(&context, &withheld, &mut tools);
     }
     if let Some(call) = &sources.call_grants {
         grants::call::add(&context, &mut tools, call, report);

@@ -8,7 +8,7 @@ use kitbag_contract::ToolName;
 use crate::format::spanned::{BoolOr, Span, Written};
 use crate::format::{
     ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
-    TopicConfig,
+    TopicConfig, grants_writing,
 };
 
 /// A tool that the file names but that does not run.
@@ -16,6 +16,23 @@ pub(crate) struct NamedTool {
     pub(crate) name: ToolName,
     pub(crate) span: Span,
     pub(crate) source: NamedSource,
+}
+
+/// A setting of the file that would turn on built-in tools if the workspace were trusted.
+pub(crate) struct WithheldSwitch {
+    pub(crate) target: SwitchTarget,
+    pub(crate) span: Span,
+}
+
+/// The tools that a switch turns on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SwitchTarget {
+    /// `[toolsets] write`: the tools that change files.
+    Write,
+    /// The tools of a toolset.
+    Toolset(&'static str),
+    /// The tool of this name, by a grant of write access.
+    Grant(String),
 }
 
 pub(crate) enum NamedSource {
@@ -73,7 +90,8 @@ pub(crate) fn counts_wholly(
     toolsets && tools && topics
 }
 
-/// Keeps the settings of a file that take effect, and returns the tools that the file names.
+/// Keeps the settings of a file that take effect, and returns the tools that the file names and the
+/// switches that do not take effect.
 ///
 /// `is_known` returns whether a tool exists without the workspace, and `has_topic` whether the user
 /// config has a topic.
@@ -81,7 +99,7 @@ pub(crate) fn narrowed(
     config: ConfigFile,
     is_known: impl Fn(&str) -> bool,
     has_topic: impl Fn(&str) -> bool,
-) -> (ConfigFile, Vec<NamedTool>) {
+) -> (ConfigFile, Vec<NamedTool>, Vec<WithheldSwitch>) {
     let ConfigFile {
         limits,
         ceiling: _,
@@ -101,9 +119,13 @@ pub(crate) fn narrowed(
         knowledge,
     } = config;
     let mut named = Vec::new();
+    let mut withheld = toolsets.as_ref().map(withheld_switches).unwrap_or_default();
     let tools = tools.map(|tools| {
         tools.filter_map(|key, span, tool| match is_known(key) {
-            true => Some(narrowed_tool(tool)),
+            true => {
+                withheld.extend(withheld_grant(key, &tool));
+                Some(narrowed_tool(tool))
+            }
             false => {
                 named.extend(named_tool(key, span, &tool));
                 None
@@ -141,7 +163,24 @@ pub(crate) fn narrowed(
         tools,
         knowledge,
     };
-    (narrowed, named)
+    (narrowed, named, withheld)
+}
+
+fn withheld_switches(toolsets: &ToolsetsConfig) -> Vec<WithheldSwitch> {
+    let write = (SwitchTarget::Write, toolsets.write.clone());
+    let others = toolsets.switches().map(|(name, switch)| (SwitchTarget::Toolset(name), switch));
+    let switches = [write].into_iter().chain(others);
+    let on = switches.filter_map(|(target, switch)| {
+        let Written { value, span } = switch?;
+        value.then_some(WithheldSwitch { target, span })
+    });
+    on.collect()
+}
+
+fn withheld_grant(name: &str, tool: &ToolConfig) -> Option<WithheldSwitch> {
+    let grants = tool.grants.as_ref()?.value.filesystem.as_ref()?;
+    let target = SwitchTarget::Grant(name.to_owned());
+    grants_writing(&grants.value).then_some(WithheldSwitch { target, span: grants.span })
 }
 
 /// Switches may only switch off.

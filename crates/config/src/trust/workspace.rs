@@ -41,7 +41,7 @@ pub enum TrustedBy {
 
 /// An untrusted workspace, whose files do not take effect.
 ///
-/// Reads as ``the configuration of `/w` is not trusted: …``, with the remedy. After an edit the
+/// Reads as ``the workspace `/w` is not trusted; until you run …``. After an edit the
 /// cause comes first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -52,9 +52,14 @@ pub enum TrustedBy {
              `{}`, and its tools do not run",
             shown_path(root)
         ),
+        UntrustedReason::New => format!(
+            "the workspace `{}` is not trusted; until you run `{COMMAND}`, only settings that \
+             restrict access take effect, and its tools do not run",
+            shown_path(root)
+        ),
         _ => format!(
-            "the configuration of `{}` is not trusted: {reason}; until you run `{COMMAND}`, only \
-             settings that restrict access take effect, and its own tools do not run",
+            "the workspace `{}` is not trusted: {reason}; until you run `{COMMAND}`, only settings \
+             that restrict access take effect, and its tools do not run",
             shown_path(root)
         ),
     }
@@ -182,7 +187,7 @@ impl UntrustedWorkspace {
 impl fmt::Display for UntrustedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::New => f.write_str("it was never trusted"),
+            Self::New => f.write_str("it has no trust record"),
             Self::Changed(changes) => {
                 const SHOWN: usize = 3;
                 let shown: Vec<_> =

@@ -1,6 +1,6 @@
 //! The state of built-in tools: on or off.
 
-use kitbag_config::{Config, Origin, Sourced, Sources, TOOLSETS, json_schema, load};
+use kitbag_config::{Config, Origin, Sourced, Sources, TOOLSETS, TrustSource, json_schema, load};
 
 use crate::shown::builtins;
 use crate::support::Fixture;
@@ -101,6 +101,19 @@ fn an_enabled_toolset_is_on_everywhere() {
     for start in ["h", ""] {
         check_with(&fixture, |sources| sources.start = fixture.path(start), &[WRITES, NOW, READS]);
     }
+}
+
+#[test]
+fn an_untrusted_switch_is_named_unless_the_user_forbids_it() {
+    let check = |user: &str, expected: &str| {
+        let fixture = Fixture::new("[toolsets]\nwrite = true\n").user(user);
+        let config = config(&fixture, |sources| sources.trust = TrustSource::Recorded);
+        let reason = config.tools["edit"].disabled.as_ref().unwrap().to_string();
+        assert!(reason.starts_with(expected), "{reason}");
+    };
+    let switch = "disabled: `[toolsets] write = true` (.kitbag/config.toml:2:9) takes effect once";
+    check("", switch);
+    check("[toolsets]\nwrite = false\n", "disabled: tools that change files are off");
 }
 
 #[test]

@@ -75,6 +75,9 @@ pub struct Call {
     pub tools: Option<ToolCalls>,
 }
 
+/// Number of names that [`Completion::sought_tools`] keeps.
+pub const SOUGHT_TOOLS: usize = 5;
+
 /// The outcome of a call, with its output and usage.
 #[derive(Debug)]
 pub struct Completion {
@@ -104,6 +107,8 @@ pub struct Completion {
     pub misses_directories: bool,
     /// True if the tool called another tool without a grant.
     pub misses_tools: bool,
+    /// Names of tools that the tool looked up and did not find, at most five. Untrusted.
+    pub sought_tools: Vec<String>,
     /// True if the tool tried to use a socket, which no grant allows.
     pub tried_sockets: bool,
     /// Resources that the call used.
@@ -222,6 +227,7 @@ pub(crate) async fn run(
         touched: ended.touched,
         misses_directories: ended.misses_directories,
         misses_tools: ended.misses_tools,
+        sought_tools: ended.sought_tools,
         tried_sockets: ended.tried_sockets,
         usage,
     })
@@ -325,6 +331,7 @@ impl Completion {
             touched: FileActivity::default(),
             misses_directories: false,
             misses_tools: false,
+            sought_tools: Vec::new(),
             tried_sockets: false,
             usage: Usage::default(),
         }
@@ -404,6 +411,7 @@ struct GuestRun<T> {
     secrets: HeldSecrets,
     misses_directories: bool,
     misses_tools: bool,
+    sought_tools: Vec<String>,
     tried_sockets: bool,
 }
 
@@ -471,6 +479,8 @@ async fn run_guest<T>(
     let secrets = granted.secrets.clone();
     refusals.append(std::mem::take(&mut store.data_mut().refused_calls));
     refusals.kept.iter_mut().for_each(|refusal| secrets.mask(&mut refusal.target));
+    let sought = refusals.kept.iter().filter(|refusal| refusal.kind == RefusedKind::Lookup);
+    let sought_tools = sought.map(|refusal| refusal.target.clone()).take(SOUGHT_TOOLS).collect();
     Ok(GuestRun {
         result,
         memory,
@@ -486,6 +496,7 @@ async fn run_guest<T>(
         secrets,
         misses_directories,
         misses_tools,
+        sought_tools,
         tried_sockets,
     })
 }

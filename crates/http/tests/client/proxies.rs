@@ -238,7 +238,8 @@ fn errors_of_a_proxy_show_no_credentials() {
             let start =
                 format!("the proxy `http://{}` did not open a connection to ", through.address());
             assert!(reason.starts_with(&start), "{reason}");
-            assert_eq!(failed, [FailedConnection { reason, is_of_proxy: true }]);
+            let (is_of_proxy, is_of_name) = (true, false);
+            assert_eq!(failed, [FailedConnection { reason, is_of_proxy, is_of_name }]);
         }
     }
 }

@@ -147,6 +147,20 @@ impl HostPaths {
     }
 }
 
+/// Returns the absolute paths among the arguments of a built-in tool that name files.
+pub(crate) fn named<'a>(tool: &str, arguments: &'a Map<String, Value>) -> Vec<&'a str> {
+    let of_key = |(key, value): (&'a String, &'a Value)| match value {
+        Value::String(path) => {
+            let is_path = key == "path" || key.ends_with("_path");
+            let is_target = tool == "move_path" && key == "to";
+            if is_path || is_target { vec![path.as_str()] } else { Vec::new() }
+        }
+        Value::Array(paths) if key == "paths" => paths.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    arguments.iter().flat_map(of_key).filter(|path| path.starts_with('/')).collect()
+}
+
 fn join(guest: &str, rest: &str) -> String {
     match rest {
         "" => guest.to_owned(),
@@ -236,6 +250,17 @@ mod tests {
             json!({ "globs": [format!("!{host}/**")] }),
             json!({ "globs": ["!/workspace/a/**"] }),
         );
+    }
+
+    #[test]
+    fn absolute_paths_of_arguments_are_named() {
+        let check = |tool: &str, given: Value, expected: &[&str]| {
+            assert_eq!(named(tool, given.as_object().unwrap()), expected);
+        };
+        check("read_file", json!({ "path": "/a", "text": "/b" }), &["/a"]);
+        check("read_file", json!({ "path": "a", "paths": ["/b", "c", 1] }), &["/b"]);
+        check("move_path", json!({ "path": "/a", "to": "/b" }), &["/a", "/b"]);
+        check("convert_data", json!({ "old_path": "/a", "to": "/b" }), &["/a"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use kitbag_config::{Audience, Disabled};
 use kitbag_contract::{ErrorInfo, LimitKind, Outcome, Question};
 use kitbag_host::{
     CALL_DEPTH, CallError, CallableTool, Completion, Component, NestedRequest, PendingAnswer,
-    Reservation, ToolAnswer, ToolCalls, ToolPort, ToolStart, ToolSuccess,
+    Reservation, SOUGHT_TOOLS, ToolAnswer, ToolCalls, ToolPort, ToolStart, ToolSuccess,
 };
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -281,6 +281,7 @@ pub(crate) async fn run(
     let calls = inner.get_or_insert_default();
     let limit = usize::try_from(call.limits.tool_calls).unwrap_or(usize::MAX);
     let (mut started, mut misses_tools) = (0, false);
+    let mut sought_tools = Vec::new();
     // Replies that are never sent.
     let mut never = Vec::new();
     let mut waiting = VecDeque::<Job>::new();
@@ -314,7 +315,7 @@ pub(crate) async fn run(
         let request = tokio::select! {
             biased;
             completion = &mut guest => match approval {
-                None => return Ok(Completion { misses_tools, ..completion }),
+                None => return Ok(Completion { misses_tools, sought_tools, ..completion }),
                 Some(question) => break question,
             },
             Some((position, end, memory)) = running.next(), if !running.is_empty() => {
@@ -348,6 +349,10 @@ pub(crate) async fn run(
                     && let Some(reason) = why_not_found(toolbox, callable, &alias)
                 {
                     refuse(outer, &alias, reason);
+                }
+                let is_news = found.is_none() && !sought_tools.contains(&alias);
+                if is_news && sought_tools.len() < SOUGHT_TOOLS {
+                    sought_tools.push(alias);
                 }
                 let _ = reply.send(found);
                 continue;
@@ -536,7 +541,7 @@ fn why_not_found(toolbox: &Toolbox, callable: &Callable, alias: &str) -> Option<
         return toolbox.config().tools.contains_key(alias).then_some("grant");
     };
     match toolbox.config().tools.get(name.as_str())?.disabled {
-        Some(Disabled::Untrusted) => Some("trust"),
+        Some(Disabled::Untrusted | Disabled::UntrustedSwitch { .. }) => Some("trust"),
         Some(_) => Some("disabled"),
         None => None,
     }

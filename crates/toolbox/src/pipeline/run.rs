@@ -16,6 +16,7 @@ use super::native::{rendered, run_native};
 use crate::advice;
 use crate::approval::{self, Settled};
 use crate::audit;
+use crate::call::caller::Caller;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::json;
@@ -132,7 +133,9 @@ fn finish(
     outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
     let context = &outer.run;
-    let advice = advice::add(&inner.config, &call, &mut completion, outer.audience);
+    // A program may pass the error on to a model.
+    let is_of_person = outer.depth == 0 && matches!(outer.caller, Caller::User(_));
+    let advice = advice::add(&inner.config, &call, &mut completion, outer.audience, is_of_person);
     let cut = cut(&call, &completion);
     // Masking comes before the content is parsed as JSON, so that text and structured content are
     // the same.

@@ -151,8 +151,12 @@ impl Tool {
         let missing = self.requested_grants.missing(&self.grants.value);
         missing.filter(move |(request, _)| match request {
             // Each refused HTTP request is reported separately.
-            Request::HttpPattern(_) => !has_http,
-            request => !(is_builtin && request.is_given_by_call()),
+            Request::HttpPattern(_) if has_http => false,
+            request => {
+                let is_given = is_builtin && request.is_given_by_call();
+                // A warning has the grant that the configuration already names.
+                !is_given && self.grants.left_out(request).is_none()
+            }
         })
     }
 
@@ -250,8 +254,11 @@ pub(crate) fn unavailable(
     let mut missing = requested.missing_required(&grants.value);
     let (_, missing) = missing.find(|(request, _)| !(is_builtin && request.is_given_by_call()))?;
     // A workspace granted access of this kind that exceeds the ceiling and has no effect.
-    let kind = DiagnosticKind::BeyondGrantCeiling(missing.key);
-    Some(match grants.warnings.iter().find(|warning| warning.kind == kind) {
+    let kinds = [
+        DiagnosticKind::BeyondGrantCeiling(missing.key),
+        DiagnosticKind::UntrustedGrant(missing.key),
+    ];
+    Some(match grants.warnings.iter().find(|warning| kinds.contains(&warning.kind)) {
         Some(warning) => format!("tool `{name}`, {}: {}", warning.place, warning.message),
         None => missing_line(config, name, grants, &missing, audience),
     })

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_config::{Audience, ConfiguredTool, Diagnostic, Sourced, ToolSource, Topic};
-use kitbag_contract::{ErrorInfo, ToolName};
+use kitbag_config::{Audience, ConfiguredTool, Diagnostic, Disabled, Sourced, ToolSource, Topic};
+use kitbag_contract::{ErrorInfo, ErrorKind, ToolName};
 use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
@@ -68,6 +68,31 @@ impl Toolbox {
             }
         };
         Ok(self.for_model(configured, tool))
+    }
+
+    /// Returns a tool like [`tool`](Self::tool), also if it is switched off, with the reason. A tool
+    /// that is switched off is not loaded.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tool`](Self::tool), except for a tool that is switched off and whose arguments are
+    /// known without loading it.
+    pub fn tool_or_disabled(&self, name: &str) -> Result<(Tool, Option<Disabled>), ToolboxError> {
+        let error = match self.tool(name) {
+            Ok(tool) => return Ok((tool, None)),
+            Err(error) => error,
+        };
+        // The requests of an untrusted or broken tool are not shown as if they were valid.
+        let Some(configured) = self.0.config.tools.get(name) else { return Err(error) };
+        let is_switch = matches!(configured.disabled, Some(Disabled::UntrustedSwitch { .. }));
+        if error.kind() != ErrorKind::Disabled && !is_switch {
+            return Err(error);
+        }
+        let mut known = resolve::KnownDescriptions::default();
+        match resolve::resolve_known(&self.0, configured, &mut known) {
+            Ok((tool, false)) if tool.refused.is_none() => Ok((tool, configured.disabled.clone())),
+            Ok(_) | Err(_) => Err(error),
+        }
     }
 
     /// Drops the components that another toolbox of this host has loaded for tools that are not

@@ -14,6 +14,7 @@ pub(crate) fn of_completion(completion: &mut Completion) -> Vec<&mut String> {
     };
     texts.extend(completion.stdout.texts());
     texts.extend(completion.stderr.texts());
+    texts.extend(&mut completion.sought_tools);
     texts.extend(completion.failed_connections.iter_mut().map(|failed| &mut failed.reason));
     for refused in &mut completion.refused {
         if let RefusedAccess::Request(refused) = refused {

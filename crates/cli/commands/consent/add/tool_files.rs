@@ -107,6 +107,20 @@ impl ToolFiles {
         }
     }
 
+    /// Returns the origin of a component for the lock file and the comment of its table. The files of
+    /// a workspace may be shared, so they have a path in the workspace, or only the file name.
+    pub(crate) fn origin(&self, origin: &str) -> String {
+        let path = match (origin.strip_prefix("~/"), &self.home) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => PathBuf::from(origin),
+        };
+        if self.layer == Layer::User || path.is_relative() {
+            return origin.to_owned();
+        }
+        let name = || Path::new(path.file_name().unwrap_or_default());
+        path.strip_prefix(&self.root).unwrap_or_else(|_| name()).display().to_string()
+    }
+
     pub(crate) fn shown(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.root).ok().filter(|below| *below != Path::new(""));
         below.map_or_else(|| self.written(path), |below| below.display().to_string())

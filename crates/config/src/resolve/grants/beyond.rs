@@ -87,16 +87,22 @@ impl<'a, 'g> Entries<'a, 'g> {
         name: Option<&str>,
         setting: &str,
     ) -> bool {
-        let beyond = self.beyond_ceiling(entry, is_within, setting);
-        if let Some(beyond) = beyond {
-            self.is_complete = false;
-            match name {
-                Some(name) => self.leave_out(name, beyond),
-                None => self.warn(beyond),
+        match self.beyond_ceiling(entry, is_within, setting) {
+            None => true,
+            Some(beyond) => {
+                self.omit(name, beyond);
+                false
             }
-            return false;
         }
-        true
+    }
+
+    /// Omits an entry, and warns of it. `name` is the name that a request uses.
+    pub(super) fn omit(&mut self, name: Option<&str>, beyond: Diagnostic) {
+        self.is_complete = false;
+        match name {
+            Some(name) => self.leave_out(name, beyond),
+            None => self.warn(beyond),
+        }
     }
 
     pub(super) fn leave_out(&mut self, name: &str, problem: Diagnostic) {
@@ -123,7 +129,9 @@ impl<'a, 'g> Entries<'a, 'g> {
         self.warn(problem.at(effective.origin()));
     }
 
-    fn beyond_ceiling<T: ?Sized>(
+    /// Returns why an entry does not take effect. The arguments are those of
+    /// [`takes_effect`](Self::takes_effect).
+    pub(super) fn beyond_ceiling<T: ?Sized>(
         &self,
         entry: At<'_, T>,
         is_within: bool,
@@ -140,7 +148,9 @@ impl<'a, 'g> Entries<'a, 'g> {
         if context.is_untrusted() {
             let message = "this grant has no effect, because the workspace is not trusted; see \
                            `kitbag trust`";
-            return Some(Problem::new(DiagnosticKind::UntrustedGrant, message).at(entry.origin()));
+            return Some(
+                Problem::new(DiagnosticKind::UntrustedGrant(kind), message).at(entry.origin()),
+            );
         }
         let place = match has_ceiling {
             true => format!(" ({})", context.grant_ceiling.origin_of(kind)),

@@ -155,21 +155,39 @@ fn add_one(
     grant.add_to(name, grants, context)
 }
 
+/// Returns the grant that would give a missing one, and its text as it is typed. `None`: the kind
+/// cannot be granted for one call.
+fn typed(missing: &MissingGrant) -> Option<(TypedGrant, &str)> {
+    let MissingGrant { key, entry, .. } = missing;
+    // For a setting, this is its value.
+    let value = match missing.is_setting() {
+        true => entry.split_once(" = ")?.1,
+        false => entry,
+    };
+    // A pattern or a name is written without quotes, a table as in a file.
+    let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let text = text.unwrap_or(value);
+    Some((TypedGrant::new(key, text)?.ok()?, text))
+}
+
+impl ConfiguredGrants {
+    /// Returns whether the configuration has an HTTP grant that would cover a missing grant but
+    /// does not take effect, so that another entry would not help.
+    pub fn is_left_out(&self, missing: &MissingGrant) -> bool {
+        match typed(missing) {
+            Some((TypedGrant::Http(one), _)) => one.beyond(&self.left_out_http()).is_none(),
+            _ => false,
+        }
+    }
+}
+
 impl Config {
     /// Returns the command line option that gives a missing grant for one call, quoted for a shell:
     /// `--grant 'http=https://api.github.com/**'`. `None`: there is no such option, or the grant
     /// would be beyond `[ceiling.grants]` of the user config.
     pub fn grant_flag(&self, missing: &MissingGrant) -> Option<String> {
-        let MissingGrant { key, entry, .. } = missing;
-        // For a setting, this is its value.
-        let value = match missing.is_setting() {
-            true => entry.split_once(" = ")?.1,
-            false => entry,
-        };
-        // A pattern or a name is written without quotes, a table as in a file.
-        let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        let text = text.unwrap_or(value);
-        let grant = TypedGrant::new(key, text)?.ok()?;
+        let (grant, text) = typed(missing)?;
+        let key = missing.key;
         let typed = match &grant {
             TypedGrant::Storage(_) if text == "true" => StorageGrant::KEY.to_owned(),
             TypedGrant::Tool(grant) => shell::in_quotes(&format!("{key}={}", grant.typed())),

@@ -295,11 +295,6 @@ fn not_granted(host: &Path, reason: &str) -> Problem {
     refused(format_args!("directory `{}` cannot be granted: {reason}", shown_path(host)))
 }
 
-pub(super) fn writes(grants: &[Written<DirectoryGrantConfig>]) -> bool {
-    let mut modes = grants.iter().filter_map(|grant| grant.value.mode.as_ref());
-    modes.any(|mode| mode.value == Access::ReadWrite)
-}
-
 fn given_by_call(builtin: &BuiltinTool<'_>) -> impl Iterator<Item = GuestPath> {
     builtin.given_by_call.iter().flat_map(|guest| GuestPath::new(*guest))
 }

@@ -88,9 +88,15 @@ pub(super) fn granted(
         let one = HttpGrants::from(vec![grant]);
         let is_within = one.beyond(&bound).is_none();
         let grant = Arc::clone(&one.grants[0]);
-        if entries.takes_effect(at, is_within, None, &setting(&grant)) {
-            entries.grants.place(HttpGrant::KEY, grant.to_string(), at.origin());
-            granted.grants.push(grant);
+        match entries.beyond_ceiling(at, is_within, &setting(&grant)) {
+            None => {
+                entries.grants.place(HttpGrant::KEY, grant.to_string(), at.origin());
+                granted.grants.push(grant);
+            }
+            Some(beyond) => {
+                entries.grants.leave_out_http(grant, &beyond);
+                entries.omit(None, beyond);
+            }
         }
     }
     entries.finish(&layers);

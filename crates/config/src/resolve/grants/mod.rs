@@ -20,8 +20,8 @@ use kitbag_policy::{HttpGrant, SecretGrant, StorageGrant, ToolGrants, VariableGr
 use self::beyond::{Code, Entries, Grantee};
 use super::context::Context;
 use crate::config::ConfiguredGrants;
-use crate::format::GrantsConfig;
 use crate::format::spanned::{At, Written};
+use crate::format::{GrantsConfig, grants_writing};
 use crate::read::file::Layer;
 use crate::report::Report;
 
@@ -74,7 +74,7 @@ pub(super) fn of_tool(
 /// same as in [`of_tool`].
 pub(super) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
     let effective = of_kind(layers, |grants| grants.filesystem.as_ref()).pop()?;
-    filesystem::writes(effective.value).then(|| effective.file.layer())
+    grants_writing(effective.value).then(|| effective.file.layer())
 }
 
 pub(super) fn names_directories(layers: &[At<'_, GrantsConfig>]) -> bool {

@@ -11,7 +11,8 @@ use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
 use crate::read::{FoundScript, FoundTool};
 use crate::resolve::context::Context;
-use crate::trust::untrusted::{NamedSource, NamedTool};
+use crate::resolve::tools::switches::Switches;
+use crate::trust::untrusted::{NamedSource, NamedTool, SwitchTarget, WithheldSwitch};
 use crate::trust::workspace::UntrustedReason;
 
 /// Returns the components of the workspace. In an untrusted workspace a component does not take the
@@ -46,6 +47,39 @@ pub(crate) fn turned_off(context: &Context<'_>, mut tool: ConfiguredTool) -> Con
         _ => Disabled::Untrusted,
     });
     tool
+}
+
+/// Names the switch of an untrusted file as the reason why a built-in tool is off, if trust in the
+/// workspace turns the tool on.
+pub(crate) fn name_switches(
+    context: &Context<'_>,
+    withheld: &[(usize, WithheldSwitch)],
+    tools: &mut BTreeMap<ToolName, ConfiguredTool>,
+) {
+    let Switches { user_forbids_writing, own, .. } = &context.switches;
+    for tool in tools.values_mut() {
+        let is_meant = |target: &SwitchTarget| match (&tool.disabled, target) {
+            (Some(Disabled::Write { .. }), SwitchTarget::Write) => !user_forbids_writing,
+            (Some(Disabled::Write { .. }), SwitchTarget::Grant(name)) => {
+                !user_forbids_writing && *name == tool.name.as_str()
+            }
+            (
+                Some(Disabled::Toolset { toolset, .. } | Disabled::OffByDefault { toolset, .. }),
+                SwitchTarget::Toolset(name),
+            ) => toolset == name && own.get(name) != Some(&false),
+            _ => false,
+        };
+        let Some((file, switch)) = withheld.iter().find(|(_, it)| is_meant(&it.target)) else {
+            continue;
+        };
+        let setting = match &switch.target {
+            SwitchTarget::Write => "[toolsets] write = true".to_owned(),
+            SwitchTarget::Toolset(name) => format!("[toolsets] {name} = true"),
+            SwitchTarget::Grant(name) => format!("[tools.{name}.grants] filesystem"),
+        };
+        let origin = context.files[*file].origin(switch.span.start);
+        tool.disabled = Some(Disabled::UntrustedSwitch { setting, origin });
+    }
 }
 
 /// Lists the tools that the file of an untrusted workspace names.
