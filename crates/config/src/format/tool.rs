@@ -15,7 +15,8 @@ use crate::format::spanned::{AnyValue, Span, Table, Written};
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 pub(crate) struct ToolConfig {
-    /// `builtin` or `local`. Required, unless a built-in has this name.
+    /// `builtin` or `local`. Default: `builtin` for the name of a built-in, otherwise `local` if
+    /// `wasm` is set.
     pub(crate) source: Option<Written<SourceConfig>>,
     /// The built-in tool that gets this name and loses its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,
