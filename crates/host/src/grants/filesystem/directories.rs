@@ -34,8 +34,8 @@ pub(crate) struct CallDirectories {
     /// The directories, after they have been opened.
     preopens: Vec<Preopen>,
     is_open: bool,
-    /// Paths of the directories that the guest has open, by handle.
-    open: HashMap<u32, GuestPlace>,
+    /// Places and identities of the directories that the guest has open, by handle.
+    open: HashMap<u32, (GuestPlace, FileId)>,
     files: HashMap<u32, GuestPlace>,
     /// Files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
@@ -54,6 +54,7 @@ pub(crate) struct CallDirectories {
 
 pub(super) struct Preopen {
     pub(super) directory: Dir,
+    pub(super) id: FileId,
     pub(super) guest: GuestPath,
     host: PathBuf,
     include: Include,
@@ -202,6 +203,7 @@ impl CallDirectories {
             })?;
             self.preopens.push(Preopen {
                 directory: Dir::new(directory, perms, open_mode, true),
+                id,
                 guest: grant.guest.clone(),
                 host: grant.host.clone(),
                 include,
@@ -212,8 +214,8 @@ impl CallDirectories {
     }
 
     /// Records the location of a directory that the guest has opened.
-    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
-        self.open.insert(handle.rep(), place);
+    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace, id: FileId) {
+        self.open.insert(handle.rep(), (place, id));
     }
 
     pub(super) fn opened_file(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
@@ -236,6 +238,15 @@ impl CallDirectories {
 
     /// Returns the location of an open directory. Every directory handle has one.
     pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&GuestPlace> {
+        self.open_directory(handle).map(|(place, _)| place)
+    }
+
+    /// Returns the identity of an open directory.
+    pub(super) fn id(&self, handle: &Resource<Descriptor>) -> FsResult<FileId> {
+        self.open_directory(handle).map(|(_, id)| *id)
+    }
+
+    fn open_directory(&self, handle: &Resource<Descriptor>) -> FsResult<&(GuestPlace, FileId)> {
         self.open.get(&handle.rep()).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
@@ -283,6 +294,22 @@ impl CallDirectories {
         self.refuse(place, FileRefusal::Secret)
     }
 
+    /// Looks up the private paths again if an entry on the way to one of them was missing at the
+    /// start of the call and exists now: `existing` are names on a path, each with its directory.
+    ///
+    /// The private paths are otherwise looked up once per call. A directory that is moved to a
+    /// private path during a call, while the guest has it open under its old path, is therefore
+    /// private from the next call on. No tool can move it there.
+    pub(super) fn renew_private<'a>(
+        &mut self,
+        existing: impl IntoIterator<Item = (FileId, &'a str)>,
+    ) {
+        let mut existing = existing.into_iter();
+        if existing.any(|(directory, name)| self.private.lacks(directory, name)) {
+            self.private = self.guard.private();
+        }
+    }
+
     /// Refuses a place that no tool may read, and records the refusal. `entries` are the names on
     /// the way to the place and at its end, each with its directory and its current status.
     pub(super) fn refuse_private<'a>(
@@ -290,9 +317,6 @@ impl CallDirectories {
         place: &GuestPlace,
         entries: impl IntoIterator<Item = (FileId, &'a str, Option<&'a Stat>)>,
     ) -> FsResult<()> {
-        if self.private.is_outdated() {
-            self.private = self.guard.private();
-        }
         let mut entries = entries.into_iter();
         let is_private = entries.any(|(parent, name, found)| self.is_private(parent, name, found));
         if is_private { self.refuse(place, FileRefusal::Private) } else { Ok(()) }
@@ -351,7 +375,8 @@ impl CallDirectories {
 
     /// Records that a change through an open handle was refused.
     pub(super) fn note_refused_handle(&mut self, handle: u32) {
-        let place = self.files.get(&handle).or_else(|| self.open.get(&handle));
+        let directory = || self.open.get(&handle).map(|(place, _)| place);
+        let place = self.files.get(&handle).or_else(directory);
         if let Some(place) = place.cloned() {
             self.note_refused(&place, "read-only");
         }

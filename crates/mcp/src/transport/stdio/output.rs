@@ -9,10 +9,6 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::transport::sys::{Handle, Pipe};
 
-/// A pipe that can be written to takes this much without waiting (POSIX,
-/// `PIPE_BUF` on Linux).
-const WRITE_BYTES: usize = 4096;
-
 /// As long as this much waits to be written, nothing more is read and no call
 /// begins. Each message counts as [`MESSAGE_BYTES`](crate::transport::message::MESSAGE_BYTES) more than its text.
 pub(crate) const UNWRITTEN_BYTES: usize = 64 << 20;
@@ -49,8 +45,7 @@ impl Output {
         let pipe = self.pipe.lock().await;
         let mut rest = text;
         while !rest.is_empty() {
-            let part = &rest[..rest.len().min(WRITE_BYTES)];
-            let written = pipe.write(part).await?;
+            let written = pipe.write(rest).await?;
             self.taken.fetch_add(written as u64, Ordering::Relaxed);
             rest = &rest[written..];
         }
