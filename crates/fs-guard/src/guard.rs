@@ -187,21 +187,24 @@ impl Guard {
     }
 
     /// Returns the private table of the last call, or a new one if `is_looked_up` is true for it.
+    /// Concurrent calls look up paths at the same time.
     fn private_table(&self, is_looked_up: impl FnOnce(&GuardTable) -> bool) -> Arc<GuardTable> {
-        let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_looked_up(&last) {
-            let mut table = GuardTable::default();
-            let named = self.private_paths().iter().map(|path| table.name(path, true));
-            let named: Vec<_> = named.collect();
-            // A path inside another private path is hidden with it.
-            let is_outer = |path: &&PathBuf| {
-                !named.iter().any(|outer| outer != *path && path.starts_with(outer))
-            };
-            table.kept.places = named.iter().filter(is_outer).cloned().collect();
-            table.keep_ends();
-            *last = Arc::new(table);
+        let lock = || self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = Arc::clone(&lock());
+        if !is_looked_up(&last) {
+            return last;
         }
-        Arc::clone(&last)
+        let mut table = GuardTable::default();
+        let named = self.private_paths().iter().map(|path| table.name(path, true));
+        let named: Vec<_> = named.collect();
+        // A path inside another private path is hidden with it.
+        let is_outer =
+            |path: &&PathBuf| !named.iter().any(|outer| outer != *path && path.starts_with(outer));
+        table.kept.places = named.iter().filter(is_outer).cloned().collect();
+        table.keep_ends();
+        let table = Arc::new(table);
+        *lock() = Arc::clone(&table);
+        table
     }
 
     /// Returns the first link that a tool could have created: a link in a directory that any tool

@@ -489,3 +489,105 @@ fn deny_guarded(grant: &DirectoryGrant, guard: &Guard) -> Result<(), CallError> 
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use kitbag_fs_guard::GuardedPaths;
+
+    use super::super::resolve::resolve;
+    use super::*;
+
+    /// A call with read access to a directory, in which `missing/key` is private.
+    struct Fixture {
+        directory: tempfile::TempDir,
+        guard: Arc<Guard>,
+        call: CallDirectories,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().canonicalize().unwrap();
+            fs::create_dir(root.join("other")).unwrap();
+            fs::write(root.join("other/key"), "x").unwrap();
+            let private = vec![root.join("missing/key")];
+            let guard = Arc::new(Guard::new(GuardedPaths { private, ..GuardedPaths::default() }));
+            let call = Self::call(&root, &guard);
+            Self { directory, guard, call }
+        }
+
+        fn call(root: &Path, guard: &Arc<Guard>) -> CallDirectories {
+            let grant = DirectoryGrant {
+                host: root.to_owned(),
+                guest: "/workspace".parse().unwrap(),
+                access: Access::ReadOnly,
+                include: Vec::new(),
+                protected: None,
+                identity: None,
+            };
+            let grants = Grants { directories: vec![grant], ..Grants::default() };
+            let mut call = CallDirectories::new(&Arc::new(grants), guard);
+            call.preopens().unwrap();
+            call
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.directory.path().canonicalize().unwrap().join(path)
+        }
+
+        /// Returns true if the call may not read a path from an open directory.
+        fn is_refused(&mut self, start: &File, path: &str) -> bool {
+            let id = Stat::of(start).unwrap().id();
+            let target = resolve(start, id, path, true).unwrap();
+            self.call.renew_private(target.existing());
+            let place = GuestPlace::granted(0).join(target.names(), &SecretNames::default());
+            self.call.refuse_private(&place, target.entries()).is_err()
+        }
+
+        fn root(&self) -> File {
+            File::open(self.directory.path()).unwrap()
+        }
+    }
+
+    #[test]
+    fn private_directory_created_during_a_call_is_hidden() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        assert!(!fixture.is_refused(&root, "other/key"));
+        fs::create_dir(fixture.path("missing")).unwrap();
+        fs::write(fixture.path("missing/key"), "x").unwrap();
+        fs::write(fixture.path("missing/plain"), "x").unwrap();
+        assert!(fixture.is_refused(&root, "missing/key"));
+        assert!(fixture.is_refused(&File::open(fixture.path("missing")).unwrap(), "key"));
+        assert!(!fixture.is_refused(&root, "missing/plain"));
+        assert!(!fixture.is_refused(&root, "other/key"));
+    }
+
+    #[test]
+    fn private_directory_behind_a_new_link_is_hidden() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        assert!(!fixture.is_refused(&root, "other/key"));
+        symlink("other", fixture.path("missing")).unwrap();
+        assert!(fixture.is_refused(&root, "missing/key"));
+        // Once the link was met, the target is private under its own path as well.
+        assert!(fixture.is_refused(&root, "other/key"));
+    }
+
+    #[test]
+    fn directory_moved_to_a_private_path_is_hidden_from_the_next_call() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        let open = File::open(fixture.path("other")).unwrap();
+        fs::rename(fixture.path("other"), fixture.path("missing")).unwrap();
+        // The call has the directory open under its old path, and never meets the new one.
+        assert!(!fixture.is_refused(&open, "key"));
+        assert!(fixture.is_refused(&root, "missing/key"));
+        assert!(fixture.is_refused(&open, "key"));
+        fixture.call = Fixture::call(&fixture.path(""), &fixture.guard);
+        assert!(fixture.is_refused(&open, "key"));
+    }
+}
