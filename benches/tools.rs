@@ -1,13 +1,12 @@
-//! The built-in tools: the times of the first call of each and of a warm call, in the library and
-//! over MCP; the search of a large tree compared with `rg` and `fd`; a file read compared with the
-//! file server that the authors of the Model Context Protocol publish.
+//! Measures the built-in tools: the first and a warm call of each, in the library and over MCP;
+//! the search of a large tree and `rg` and `fd`; the file tools, in turns with the file server that
+//! the Model Context Protocol's authors publish.
 //!
 //! `cargo bench --bench tools` prints the figures; another binary can be named,
-//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000`
-//! searches a smaller tree than the 100,000 files, and `--file-server=PATH` names the script of
-//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. Programs that
-//! are not installed are skipped with a notice. Absolute times depend on the machine: compare only
-//! figures of one run.
+//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000` searches a smaller tree
+//! than the 100,000 files, and `--file-server=PATH` names the script of
+//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. What is not
+//! installed is not measured. Absolute times depend on the machine: compare figures of one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -23,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::session::Session;
 use crate::support::workspace::Workspace;
-use crate::support::{CommandLine, call, median, time};
+use crate::support::{CommandLine, call, median, percentile, time};
 
 /// A call of each tool, and its project: the examples of `docs/tools.md`.
 const EXAMPLES: &str = include_str!("../tests/meta/tools_page/examples.json");
@@ -38,12 +37,7 @@ fn main() {
     let binary = command_line.binary();
     each_tool(&binary);
     search(&binary, command_line.value("files").unwrap_or(100_000));
-    match command_line.value::<String>("file-server") {
-        Some(script) => read_file(&binary, &script),
-        None => {
-            println!("\nread_file beside another server: not measured, without `--file-server`")
-        }
-    }
+    file_tools(&binary, command_line.value::<String>("file-server").as_deref());
 }
 
 fn params(tool: &str, arguments: &Value) -> String {
@@ -189,23 +183,72 @@ fn report(what: &str, ours: Duration, other: &str, theirs: Option<Duration>) {
     }
 }
 
-/// Reads the same file through a warm session of each server.
-fn read_file(binary: &Path, script: &str) {
+/// The file tools in a warm session, in turns with those of another server: latencies, and calls
+/// per second.
+fn file_tools(binary: &Path, script: Option<&str>) {
+    const ROUNDS: usize = 7;
     let workspace = project();
-    let path = "src/orders.ts";
+    workspace.file("src/large.txt", "It is a line of a file of 4 KB.\n".repeat(128));
     let mut ours = Session::start(binary, &workspace, &[]);
-    let mut node = Command::new("node");
-    node.arg(script).arg(workspace.root()).stderr(Stdio::null());
-    let mut theirs = Session::of(node);
-    theirs.initialize();
-    let warm = |session: &mut Session, tool: &str, path: &Path| {
-        let params = params(tool, &json!({ "path": path }));
-        session.call(&params);
-        let mut times: Vec<_> = (0..WARM_CALLS).map(|_| time(|| session.call(&params))).collect();
-        median(&mut times)
-    };
-    println!();
-    let absolute = workspace.root().join(path);
-    let theirs = warm(&mut theirs, "read_text_file", &absolute);
-    report("read_file", warm(&mut ours, "read_file", Path::new(path)), "node", Some(theirs));
+    let mut theirs = script.map(|script| {
+        let mut node = Command::new("node");
+        node.arg(script).arg(workspace.root()).stderr(Stdio::null());
+        let mut session = Session::of(node);
+        session.initialize();
+        session
+    });
+    let absolute = |path: &str| workspace.root().join(path);
+    let calls = [
+        ("now", json!({}), None),
+        (
+            "read_file",
+            json!({ "path": "src/large.txt" }),
+            Some(params("read_text_file", &json!({ "path": absolute("src/large.txt") }))),
+        ),
+        (
+            "file_info",
+            json!({ "path": "src/large.txt" }),
+            Some(params("get_file_info", &json!({ "path": absolute("src/large.txt") }))),
+        ),
+        (
+            "list_dir",
+            json!({ "path": "src" }),
+            Some(params("list_directory", &json!({ "path": absolute("src") }))),
+        ),
+        ("search_files", json!({ "pattern": "needle", "path": "src" }), None),
+    ];
+    println!("\n{:<14}{:>12}{:>12}{:>12}{:>12}", "over MCP", "p50", "p99", "node p50", "node p99");
+    for (tool, arguments, other) in &calls {
+        let mine = params(tool, arguments);
+        let (mut times, mut their_times) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            times.extend((0..WARM_CALLS).map(|_| time(|| ours.call(&mine))));
+            if let (Some(session), Some(other)) = (&mut theirs, other) {
+                their_times.extend((0..WARM_CALLS).map(|_| time(|| session.call(other))));
+            }
+        }
+        print!("{tool:<14}");
+        for times in [&mut times, &mut their_times].into_iter().filter(|times| !times.is_empty()) {
+            print!("{:>12.1?}{:>12.1?}", percentile(times, 50), percentile(times, 99));
+        }
+        println!();
+    }
+    println!("\n{:<14}{:>12}{:>12}{:>12}", "read_file", "in flight", "calls/s", "node");
+    let (_, arguments, other) = &calls[1];
+    let mine = params("read_file", arguments);
+    for in_flight in [1, 8, 64] {
+        let (mut rates, mut their_rates) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            rates.push(ours.rate(&mine, in_flight, 5 * WARM_CALLS));
+            if let (Some(session), Some(other)) = (&mut theirs, other) {
+                their_rates.push(session.rate(other, in_flight, 5 * WARM_CALLS));
+            }
+        }
+        print!("{:<14}{in_flight:>12}", "");
+        for rates in [&mut rates, &mut their_rates].into_iter().filter(|it| !it.is_empty()) {
+            rates.sort_by(f64::total_cmp);
+            print!("{:>12.0}", rates[rates.len() / 2]);
+        }
+        println!();
+    }
 }

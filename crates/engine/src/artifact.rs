@@ -27,7 +27,7 @@ const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 const LARGE: usize = 8 << 20;
 
 /// Defines the processor features that embedded native code for x86-64 requires, and a function
-/// that checks for them.
+/// that returns which of them this processor has.
 macro_rules! x86_64_features {
     ($($feature:tt)*) => {
         /// The instructions beyond the baseline that embedded native code for x86-64 may use. Nearly
@@ -38,8 +38,8 @@ macro_rules! x86_64_features {
         pub(crate) const X86_64_FEATURES: &[&str] = &[$($feature),*];
 
         #[cfg(target_arch = "x86_64")]
-        fn has_features() -> bool {
-            $(std::arch::is_x86_feature_detected!($feature))&&*
+        fn features() -> Vec<bool> {
+            vec![$(std::arch::is_x86_feature_detected!($feature)),*]
         }
     };
 }
@@ -48,8 +48,8 @@ macro_rules! x86_64_features {
 x86_64_features!("sse3" "ssse3" "sse4.1" "sse4.2" "popcnt");
 
 #[cfg(not(target_arch = "x86_64"))]
-fn has_features() -> bool {
-    true
+fn features() -> Vec<bool> {
+    Vec::new()
 }
 
 /// Returns true at the first call for these bytes. wasmtime registers native code by its address,
@@ -135,8 +135,13 @@ impl EmbeddedArtifact {
     /// Returns the native code for calls with or without fuel. `None` if the binary has none that
     /// runs on this processor: the component is then compiled at its first use.
     pub fn native(&self, metering: Metering) -> Option<NativeCode> {
+        self.native_on(metering, &features())
+    }
+
+    /// Returns the native code for a processor that has the features marked with true.
+    fn native_on(&self, metering: Metering, features: &[bool]) -> Option<NativeCode> {
         match metering {
-            Metering::Off => self.native.filter(|_| has_features()),
+            Metering::Off => self.native.filter(|_| features.iter().all(|has| *has)),
             Metering::Fuel => None,
         }
     }
@@ -230,5 +235,33 @@ impl Eq for EmbeddedArtifact {}
 impl std::hash::Hash for EmbeddedArtifact {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.component.as_ptr().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_processors_compile_the_embedded_component() {
+        let native = Some(NativeCode(b"native code"));
+        let artifact = EmbeddedArtifact { name: "a", native, component: b"" };
+        let all = vec![true; features().len()];
+        assert!(artifact.native_on(Metering::Off, &all).is_some());
+        assert!(artifact.native_on(Metering::Fuel, &all).is_none());
+        for missing in 0..all.len() {
+            let mut features = all.clone();
+            features[missing] = false;
+            assert!(artifact.native_on(Metering::Off, &features).is_none(), "{missing}");
+        }
+        // Another architecture needs no check.
+        assert!(artifact.native_on(Metering::Off, &[]).is_some());
+    }
+
+    #[cfg(all(target_arch = "x86_64", feature = "compiler"))]
+    #[test]
+    fn every_feature_of_embedded_code_is_checked() {
+        assert_eq!(features().len(), X86_64_FEATURES.len());
+        assert!(!X86_64_FEATURES.is_empty());
     }
 }

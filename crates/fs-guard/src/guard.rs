@@ -85,6 +85,8 @@ pub struct GuardTable {
     entries: HashMap<FileId, HashMap<String, bool>>,
     /// Missing directories on the way to guarded paths. Their entries are not in the table yet.
     missing: HashSet<PathBuf>,
+    /// The same entries, by directory and folded name.
+    absent: Vec<(FileId, String)>,
     /// Paths that were looked up, without links in their parents. In a finished table, the paths
     /// that show whether the table is still valid. Stored as strings, which take less memory than
     /// components; none contains `.` or `//`.
@@ -185,21 +187,24 @@ impl Guard {
     }
 
     /// Returns the private table of the last call, or a new one if `is_looked_up` is true for it.
+    /// Concurrent calls look up paths at the same time.
     fn private_table(&self, is_looked_up: impl FnOnce(&GuardTable) -> bool) -> Arc<GuardTable> {
-        let mut last = self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_looked_up(&last) {
-            let mut table = GuardTable::default();
-            let named = self.private_paths().iter().map(|path| table.name(path, true));
-            let named: Vec<_> = named.collect();
-            // A path inside another private path is hidden with it.
-            let is_outer = |path: &&PathBuf| {
-                !named.iter().any(|outer| outer != *path && path.starts_with(outer))
-            };
-            table.kept.places = named.iter().filter(is_outer).cloned().collect();
-            table.keep_ends();
-            *last = Arc::new(table);
+        let lock = || self.private_table.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = Arc::clone(&lock());
+        if !is_looked_up(&last) {
+            return last;
         }
-        Arc::clone(&last)
+        let mut table = GuardTable::default();
+        let named = self.private_paths().iter().map(|path| table.name(path, true));
+        let named: Vec<_> = named.collect();
+        // A path inside another private path is hidden with it.
+        let is_outer =
+            |path: &&PathBuf| !named.iter().any(|outer| outer != *path && path.starts_with(outer));
+        table.kept.places = named.iter().filter(is_outer).cloned().collect();
+        table.keep_ends();
+        let table = Arc::new(table);
+        *lock() = Arc::clone(&table);
+        table
     }
 
     /// Returns the first link that a tool could have created: a link in a directory that any tool
@@ -293,7 +298,7 @@ impl PrivateTable {
     /// Returns true if an entry is private: by its name, by its identity, or as another hard link
     /// to a private file. `found` is the existing entry, if known.
     pub fn hides(&self, directory: FileId, name: &str, found: Option<&Stat>) -> bool {
-        let named = self.names.entries.get(&directory).and_then(|names| names.get(&fold(name)));
+        let named = self.names.entries.get(&directory).and_then(|names| names.get(&*fold(name)));
         named == Some(&true) || found.is_some_and(|found| self.has(found))
     }
 
@@ -302,9 +307,11 @@ impl PrivateTable {
         self.names.sealed.contains(&found.id()) || self.kept.has(found)
     }
 
-    /// Returns true if a missing directory exists now, so that the table lacks its entries.
-    pub fn is_outdated(&self) -> bool {
-        self.names.is_outdated()
+    /// Returns true if this entry was missing when the table was built, and is on the way to a
+    /// private path: if it exists now, the table lacks its entries.
+    pub fn lacks(&self, directory: FileId, name: &str) -> bool {
+        let mut absent = self.names.absent.iter().filter(|(parent, _)| *parent == directory);
+        absent.any(|(_, absent)| *absent == *fold(name))
     }
 }
 
@@ -328,7 +335,7 @@ impl GuardTable {
         found: Option<FileId>,
         change: EntryChange,
     ) -> bool {
-        let named = self.entries.get(&directory).and_then(|names| names.get(&fold(name)));
+        let named = self.entries.get(&directory).and_then(|names| names.get(&*fold(name)));
         let is_sealed = found.is_some_and(|id| self.sealed.contains(&id)) || named == Some(&true);
         let is_pinned = || named.is_some() || found.is_some_and(|id| self.pinned.contains(&id));
         // A directory on the way to a guarded path may be created but not moved. Its contents are
@@ -416,9 +423,11 @@ impl GuardTable {
         {
             if !is_last && matches!(known, PathContent::Missing) {
                 self.missing.insert(path.to_owned());
+                self.absent.push((parent, fold(&name.to_string_lossy()).into_owned()));
             }
             let names = self.entries.entry(parent).or_default();
-            *names.entry(fold(&name.to_string_lossy())).or_default() |= is_last && is_sealed;
+            let name = fold(&name.to_string_lossy()).into_owned();
+            *names.entry(name).or_default() |= is_last && is_sealed;
         }
         match known {
             PathContent::Link(target) => Some(target),

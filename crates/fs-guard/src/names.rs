@@ -1,5 +1,7 @@
 //! Names with a meaning to other programs, in every spelling that a file system may treat as equal.
 
+use std::borrow::Cow;
+
 use kitbag_base::text::is_ignorable;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -14,27 +16,39 @@ pub(crate) const REPOSITORY: [&str; 4] = ["HEAD", "objects", "refs", "commondir"
 
 /// Folds a name: two names with equal results may be equal on some file system. Folding removes
 /// case, the code points that HFS+, APFS and case-folding ext4 ignore, and the trailing characters
-/// that NTFS drops, and applies Unicode NFKC, which ZFS may use for comparison.
-pub fn fold(name: &str) -> String {
+/// that NTFS drops, and applies Unicode NFKC, which ZFS may use for comparison. A plain name is
+/// returned as it is.
+pub fn fold(name: &str) -> Cow<'_, str> {
     let name = name.split_once(':').map_or(name, |(name, _stream)| name);
-    let folded = match name.is_ascii() {
-        true => name.to_ascii_lowercase(),
-        false => {
-            let visible = name.chars().filter(|c| !is_ignorable(*c)).nfkc();
-            // Both directions: `ſ` has no lower case, and `ı` has no upper case that maps back.
-            let folded = visible.collect::<String>().to_uppercase().to_lowercase();
-            folded.nfkc().filter(|c| !is_ignorable(*c)).collect()
-        }
-    };
-    match folded.trim_end_matches(['.', ' ']) {
-        "" => folded,
-        trimmed => trimmed.to_owned(),
+    if name.is_ascii() {
+        let name = without_dropped_end(name);
+        return match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(name.to_ascii_lowercase()),
+            false => Cow::Borrowed(name),
+        };
+    }
+    let visible = name.chars().filter(|c| !is_ignorable(*c)).nfkc();
+    // Both directions: `ſ` has no lower case, and `ı` has no upper case that maps back.
+    let folded = visible.collect::<String>().to_uppercase().to_lowercase();
+    let folded: String = folded.nfkc().filter(|c| !is_ignorable(*c)).collect();
+    Cow::Owned(without_dropped_end(&folded).to_owned())
+}
+
+/// Removes the characters that NTFS drops at the end of a name that has others.
+fn without_dropped_end(name: &str) -> &str {
+    match name.trim_end_matches(['.', ' ']) {
+        "" => name,
+        trimmed => trimmed,
     }
 }
 
 /// Returns true if no tool may change entries with this name or anything in directories with this
 /// name.
 pub fn is_guarded(name: &str) -> bool {
+    // Almost all names are plain, and cannot be another spelling.
+    if name.is_ascii() && !name.starts_with('.') && !name.contains('~') {
+        return false;
+    }
     let folded = fold(name);
     GUARDED.iter().any(|guarded| folded == *guarded || is_short_name(&folded, &guarded[1..]))
 }
@@ -42,7 +56,7 @@ pub fn is_guarded(name: &str) -> bool {
 /// Returns true if an entry with this name makes a directory look more like a repository.
 pub fn is_part_of_repository(name: &str) -> bool {
     let folded = fold(name);
-    REPOSITORY.iter().any(|part| folded == part.to_lowercase())
+    REPOSITORY.iter().any(|part| folded.eq_ignore_ascii_case(part))
 }
 
 /// Returns true if a name is the 8.3 name of another name on FAT or NTFS: `GIT~1` for `.git`,
@@ -114,6 +128,16 @@ mod tests {
             ".g",
         ] {
             assert!(!is_guarded(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn plain_names_are_folded_without_allocation() {
+        for (name, plain) in [("main.rs", "main.rs"), ("a~1. .", "a~1"), ("x:stream", "x")] {
+            assert!(matches!(fold(name), Cow::Borrowed(folded) if folded == plain), "{name}");
+        }
+        for (name, folded) in [("Main.RS", "main.rs"), ("\u{ff21}", "a"), ("..", ".."), ("", "")] {
+            assert_eq!(fold(name), folded);
         }
     }
 

@@ -179,7 +179,7 @@ impl Entry {
         if !directory.is_none_or(is_directory) {
             return None;
         }
-        let directory = directory.map(|name| fold(name).into_boxed_str());
+        let directory = directory.map(|name| fold(name).into());
         Some(Self { directory, name: Name::read(name)? })
     }
 
@@ -202,7 +202,7 @@ impl Name {
         if is_all || text.contains(['/', '[', ']']) {
             return None;
         }
-        let text = fold(text).into_boxed_str();
+        let text: Box<str> = fold(text).into();
         // `**` is not valid in a name.
         let glob = if is_pattern { Some(Glob::new(&text).ok()?) } else { None };
         Some(Self { text, glob })

@@ -183,8 +183,10 @@ impl Host {
     /// Returns true if a component is in memory or in the cache, so that loading it compiles
     /// nothing. The native code is not verified.
     pub fn is_compiled(&self, source: &ComponentSource, metering: Metering) -> bool {
-        if let ComponentSource::Embedded(_) = source {
-            return metering == Metering::Off;
+        if let ComponentSource::Embedded(artifact) = source
+            && artifact.native(metering).is_some()
+        {
+            return true;
         }
         if self.0.components.loaded(source, metering).is_some() {
             return true;

@@ -25,14 +25,14 @@ pub(crate) fn run(call: &Call) -> Result<String, Stop> {
         info.insert(key.to_owned(), value);
     };
     let itself = stat_link(&location.path).map_err(|it| explain(&location, "looked at", &it))?;
-    let found = stat(&location.path).ok();
-    if itself.kind == Kind::Link
-        && let Ok(target) = fs::read_link(&location.path)
-    {
-        put("link", json!(target.to_string_lossy()));
+    let mut found = itself;
+    if itself.kind == Kind::Link {
+        if let Ok(target) = fs::read_link(&location.path) {
+            put("link", json!(target.to_string_lossy()));
+        }
+        // A link that leads nowhere, or out of what is granted, is no more than a link.
+        found = stat(&location.path).unwrap_or(itself);
     }
-    // A link that is dangling or leads outside of the grant is only described as a link.
-    let found = found.unwrap_or(itself);
     let kind = match found.kind {
         Kind::File => "file",
         Kind::Directory => "directory",

@@ -110,6 +110,19 @@ impl Stat {
         (self.0.st_mtime, self.0.st_mtime_nsec as i64)
     }
 
+    /// Returns the time of the last access, in the form of [`modified_at`](Self::modified_at).
+    #[allow(clippy::unnecessary_cast, reason = "the number is signed on macOS")]
+    pub fn accessed_at(&self) -> (i64, i64) {
+        (self.0.st_atime, self.0.st_atime_nsec as i64)
+    }
+
+    /// Returns the time of the last change of content or metadata, in the form of
+    /// [`modified_at`](Self::modified_at).
+    #[allow(clippy::unnecessary_cast, reason = "the number is signed on macOS")]
+    pub fn changed_at(&self) -> (i64, i64) {
+        (self.0.st_ctime, self.0.st_ctime_nsec as i64)
+    }
+
     /// Returns the user id of the owner.
     pub fn owner(&self) -> u32 {
         self.0.st_uid

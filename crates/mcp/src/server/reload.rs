@@ -16,7 +16,7 @@ use kitbag_config::{Broken, Config, ToolSource};
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, EventKind, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::server::Server;
 use crate::server::directories;
@@ -48,10 +48,14 @@ impl Server {
     pub fn watch(&self) -> Result<(), notify::Error> {
         let start = SystemTime::now();
         let (sender, events) = mpsc::channel();
-        let notifier = notify::recommended_watcher(move |event| {
+        let handler = move |event| {
             // The receiver is dropped with the server.
             let _ = sender.send(event);
-        })?;
+        };
+        // Tools open files in watched directories, which is no change.
+        let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
+        let notifier =
+            RecommendedWatcher::new(handler, notify::Config::default().with_event_kinds(changes))?;
         let mut watch = Watch { notifier, watched: BTreeSet::new(), is_cut: false };
         let config = self.generation().toolbox.config().clone();
         watch.follow(places(&config));

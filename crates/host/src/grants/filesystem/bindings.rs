@@ -1,8 +1,10 @@
 //! `wasi:filesystem` as a guest calls it.
 
 use std::fs::File as SystemFile;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use kitbag_base::FileId;
 use kitbag_contract::ENTRY_BYTES;
 use kitbag_fs_guard::sys::has_no_other_end;
 use kitbag_fs_guard::{EntryChange, FileKind, Stat};
@@ -11,9 +13,9 @@ use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
-    ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
-    NewTimestamp, OpenFlags, PathFlags,
+    Advice, Datetime, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry,
+    DirectoryEntryStream, ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream,
+    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
@@ -37,6 +39,13 @@ impl FilesystemView<'_> {
             Descriptor::File(file) => Ok(Arc::clone(&file.file)),
             Descriptor::Dir(_) => Err(ErrorCode::IsDirectory.into()),
         }
+    }
+
+    fn stat_of(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
+        Ok(Stat::of(match self.wasi.table.get(fd)? {
+            Descriptor::File(file) => &file.file,
+            Descriptor::Dir(dir) => &dir.dir,
+        })?)
     }
 
     /// Notes a refused change through an open handle: the handle was opened for reading, or is in
@@ -94,6 +103,31 @@ fn open_ordinary(
     }
 }
 
+fn descriptor_stat(stat: &Stat) -> DescriptorStat {
+    // A time before 1970 has no representation.
+    let time = |(seconds, nanoseconds): (i64, i64)| {
+        let (seconds, nanoseconds) = (seconds.try_into().ok()?, nanoseconds.try_into().ok()?);
+        Some(Datetime { seconds, nanoseconds })
+    };
+    DescriptorStat {
+        type_: descriptor_type(stat.kind()),
+        link_count: stat.link_count(),
+        size: stat.size(),
+        data_access_timestamp: time(stat.accessed_at()),
+        data_modification_timestamp: time(stat.modified_at()),
+        status_change_timestamp: time(stat.changed_at()),
+    }
+}
+
+/// Returns a hash of an identity, so that a guest can compare files.
+fn metadata_hash(id: FileId) -> MetadataHashValue {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    let lower = hasher.finish();
+    // 64 bits are enough to tell files apart.
+    MetadataHashValue { lower, upper: !lower }
+}
+
 fn is_ordinary(kind: FileKind) -> bool {
     matches!(kind, FileKind::File | FileKind::Directory)
 }
@@ -101,12 +135,12 @@ fn is_ordinary(kind: FileKind) -> bool {
 impl preopens::Host for FilesystemView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let preopens = self.granted.preopens()?.iter();
-        let preopens = preopens.map(|it| (it.directory.clone(), it.guest.to_string()));
+        let preopens = preopens.map(|it| (it.directory.clone(), it.id, it.guest.to_string()));
         let preopens: Vec<_> = preopens.collect();
         let mut directories = Vec::with_capacity(preopens.len());
-        for (index, (directory, name)) in preopens.into_iter().enumerate() {
+        for (index, (directory, id, name)) in preopens.into_iter().enumerate() {
             let fd = self.wasi.table.push(Descriptor::Dir(directory))?;
-            self.granted.opened(&fd, GuestPlace::granted(index));
+            self.granted.opened(&fd, GuestPlace::granted(index), id);
             directories.push((fd, name));
         }
         Ok(directories)
@@ -185,19 +219,20 @@ impl HostDescriptor for FilesystemView<'_> {
         drop(lock);
         // The directory entry may have been replaced since it was looked up.
         opened.check(parent_id.device)?;
+        self.granted.renew_private([(parent_id, &*target.name)]);
         self.granted.refuse_private(&place, [(parent_id, &*target.name, Some(&opened.stat))])?;
+        let id = opened.id();
         let is_directory = opened.kind() == FileKind::Directory;
         if writes {
-            let id = Some(opened.id());
             let table = self.granted.table();
-            if table.forbids(parent_id, &target.name, id, EntryChange::Content)
+            if table.forbids(parent_id, &target.name, Some(id), EntryChange::Content)
                 || table.is_kept(&opened.stat)
             {
                 self.granted.note_refused(&place, "guarded");
                 return Err(ErrorCode::NotPermitted.into());
             }
             if kind.is_none() && !is_directory {
-                self.granted.made(opened.id());
+                self.granted.made(id);
             }
             if oflags.contains(OpenFlags::TRUNCATE) {
                 opened.handle.set_len(0)?;
@@ -224,7 +259,7 @@ impl HostDescriptor for FilesystemView<'_> {
         };
         let opened = self.wasi.table.push(opened)?;
         match is_directory {
-            true => self.granted.opened(&opened, place),
+            true => self.granted.opened(&opened, place, id),
             false => self.granted.opened_file(&opened, place),
         }
         Ok(opened)
@@ -441,7 +476,7 @@ impl HostDescriptor for FilesystemView<'_> {
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.wasi.stat(fd).await
+        Ok(descriptor_stat(&self.stat_of(&fd)?))
     }
 
     async fn stat_at(
@@ -450,32 +485,22 @@ impl HostDescriptor for FilesystemView<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<DescriptorStat> {
-        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
-        let flags = PathFlags::empty();
-        let mut result = self.wasi.stat_at(place.parent(), flags, place.name()).await;
-        if result.is_ok() {
-            self.granted.touched.looked_at(&place.path);
-        }
-        if let Ok(stat) = &mut result
-            && place.is_secret
-        {
+        let looked_at = self.look(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        self.granted.touched.looked_at(&looked_at.path);
+        let mut stat = descriptor_stat(&looked_at.found.stat);
+        if looked_at.is_hidden {
             // As in a listing: a tool that filters by type skips the file.
             stat.type_ = DescriptorType::Unknown;
-        } else if let Ok(stat) = &mut result
-            && stat.type_ == DescriptorType::Unknown
-        {
-            // `wasmtime-wasi` also reports `Unknown` for FIFOs and sockets.
-            let parent = self.dir(&place.parent())?;
-            let found = Stat::at(&parent.dir, place.name())?;
-            stat.type_ = descriptor_type(found.kind());
         }
-        self.leave(place, result)
+        Ok(stat)
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        let place = self.looking(&fd, &path, false)?;
-        let result = self.wasi.readlink_at(place.parent(), place.name()).await;
-        self.leave(place, result)
+        let found = self.look(&fd, &path, false)?.found;
+        match found.kind() {
+            FileKind::Link => found.link(),
+            _ => Err(ErrorCode::Invalid.into()),
+        }
     }
 
     fn read_via_stream(
@@ -516,7 +541,7 @@ impl HostDescriptor for FilesystemView<'_> {
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.wasi.metadata_hash(fd).await
+        Ok(metadata_hash(self.stat_of(&fd)?.id()))
     }
 
     async fn metadata_hash_at(
@@ -525,10 +550,8 @@ impl HostDescriptor for FilesystemView<'_> {
         path_flags: PathFlags,
         path: String,
     ) -> FsResult<MetadataHashValue> {
-        let place = self.looking(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
-        let flags = PathFlags::empty();
-        let result = self.wasi.metadata_hash_at(place.parent(), flags, place.name()).await;
-        self.leave(place, result)
+        let looked_at = self.look(&fd, &path, path_flags.contains(PathFlags::SYMLINK_FOLLOW))?;
+        Ok(metadata_hash(looked_at.found.id()))
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {

@@ -45,11 +45,14 @@ impl FilesystemView<'_> {
         path: &str,
         follow: bool,
     ) -> FsResult<Target> {
-        resolve(&dir.dir, path, follow).inspect_err(|error| {
+        let id = self.granted.id(fd)?;
+        let target = resolve(&dir.dir, id, path, follow).inspect_err(|error| {
             if matches!(error.downcast_ref(), Some(ErrorCode::NotPermitted)) {
                 self.granted.note_refused_path(fd, path, "outside");
             }
-        })
+        })?;
+        self.granted.renew_private(target.existing());
+        Ok(target)
     }
 
     /// Records and returns the refusal of a change in a read-only directory.
@@ -161,7 +164,7 @@ impl FilesystemView<'_> {
         };
         let found = target.found.as_ref().map(Found::kind);
         let parent = self.wasi.table.push(Descriptor::Dir(parent))?;
-        Ok(Position { parent, name: target.name, path, found, is_secret: false, _lock: None })
+        Ok(Position { parent, name: target.name, path, found, _lock: None })
     }
 
     /// Registers the directory of a path that is about to be changed.
@@ -210,13 +213,13 @@ impl FilesystemView<'_> {
         Ok((self.place_of(from)?, self.place_of(to)?))
     }
 
-    /// Resolves a path that is only looked at.
-    pub(super) fn looking(
+    /// Returns the entry at a path that is only looked at.
+    pub(super) fn look(
         &mut self,
         fd: &Resource<Descriptor>,
         path: &str,
         follow: bool,
-    ) -> FsResult<Position> {
+    ) -> FsResult<LookedAt> {
         let dir = self.dir(fd)?;
         let target = self.resolve(fd, &dir, path, follow)?;
         let place = self.granted.below(fd, target.names())?;
@@ -227,11 +230,13 @@ impl FilesystemView<'_> {
         self.granted.refuse_secret(&directories, true)?;
         let is_directory = |found: &Found| found.kind() == FileKind::Directory;
         let is_directory = target.found.as_ref().is_some_and(is_directory);
-        let is_secret = self.granted.is_secret(&place, is_directory)
+        let is_hidden = self.granted.is_secret(&place, is_directory)
             || target
                 .entries()
                 .any(|(parent, name, found)| self.granted.is_private(parent, name, found));
-        Ok(Position { is_secret, ..self.place(&dir, target, &place)? })
+        let path = self.granted.host_path(&place, is_directory);
+        let found = target.found.ok_or(ErrorCode::NoEntry)?;
+        Ok(LookedAt { found, path, is_hidden })
     }
 
     /// Releases a place after the operation on it, and returns the result.
@@ -271,6 +276,15 @@ impl ChangeTarget {
     }
 }
 
+/// An entry that may be looked at.
+pub(super) struct LookedAt {
+    pub(super) found: Found,
+    /// Host path, for the record of the call.
+    pub(super) path: String,
+    /// True if the entry is private, or looks like a secret that no grant names.
+    pub(super) is_hidden: bool,
+}
+
 /// A checked place in a directory.
 pub(super) struct Position {
     parent: Resource<Descriptor>,
@@ -278,8 +292,6 @@ pub(super) struct Position {
     /// Host path, for the record of the call.
     pub(super) path: String,
     pub(super) found: Option<FileKind>,
-    /// True if the entry looks like a secret that no grant names.
-    pub(super) is_secret: bool,
     _lock: Option<SystemFile>,
 }
 

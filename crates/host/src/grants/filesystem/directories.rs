@@ -34,8 +34,8 @@ pub(crate) struct CallDirectories {
     /// The directories, after they have been opened.
     preopens: Vec<Preopen>,
     is_open: bool,
-    /// Paths of the directories that the guest has open, by handle.
-    open: HashMap<u32, GuestPlace>,
+    /// Places and identities of the directories that the guest has open, by handle.
+    open: HashMap<u32, (GuestPlace, FileId)>,
     files: HashMap<u32, GuestPlace>,
     /// Files that the guest was refused, at most [`REFUSED`].
     refused: Vec<RefusedFile>,
@@ -54,6 +54,7 @@ pub(crate) struct CallDirectories {
 
 pub(super) struct Preopen {
     pub(super) directory: Dir,
+    pub(super) id: FileId,
     pub(super) guest: GuestPath,
     host: PathBuf,
     include: Include,
@@ -202,6 +203,7 @@ impl CallDirectories {
             })?;
             self.preopens.push(Preopen {
                 directory: Dir::new(directory, perms, open_mode, true),
+                id,
                 guest: grant.guest.clone(),
                 host: grant.host.clone(),
                 include,
@@ -212,8 +214,8 @@ impl CallDirectories {
     }
 
     /// Records the location of a directory that the guest has opened.
-    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
-        self.open.insert(handle.rep(), place);
+    pub(super) fn opened(&mut self, handle: &Resource<Descriptor>, place: GuestPlace, id: FileId) {
+        self.open.insert(handle.rep(), (place, id));
     }
 
     pub(super) fn opened_file(&mut self, handle: &Resource<Descriptor>, place: GuestPlace) {
@@ -236,6 +238,15 @@ impl CallDirectories {
 
     /// Returns the location of an open directory. Every directory handle has one.
     pub(super) fn place(&self, handle: &Resource<Descriptor>) -> FsResult<&GuestPlace> {
+        self.open_directory(handle).map(|(place, _)| place)
+    }
+
+    /// Returns the identity of an open directory.
+    pub(super) fn id(&self, handle: &Resource<Descriptor>) -> FsResult<FileId> {
+        self.open_directory(handle).map(|(_, id)| *id)
+    }
+
+    fn open_directory(&self, handle: &Resource<Descriptor>) -> FsResult<&(GuestPlace, FileId)> {
         self.open.get(&handle.rep()).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
@@ -283,6 +294,22 @@ impl CallDirectories {
         self.refuse(place, FileRefusal::Secret)
     }
 
+    /// Looks up the private paths again if an entry on the way to one of them was missing at the
+    /// start of the call and exists now: `existing` are names on a path, each with its directory.
+    ///
+    /// The private paths are otherwise looked up once per call. A directory that is moved to a
+    /// private path during a call, while the guest has it open under its old path, is therefore
+    /// private from the next call on. No tool can move it there.
+    pub(super) fn renew_private<'a>(
+        &mut self,
+        existing: impl IntoIterator<Item = (FileId, &'a str)>,
+    ) {
+        let mut existing = existing.into_iter();
+        if existing.any(|(directory, name)| self.private.lacks(directory, name)) {
+            self.private = self.guard.private();
+        }
+    }
+
     /// Refuses a place that no tool may read, and records the refusal. `entries` are the names on
     /// the way to the place and at its end, each with its directory and its current status.
     pub(super) fn refuse_private<'a>(
@@ -290,9 +317,6 @@ impl CallDirectories {
         place: &GuestPlace,
         entries: impl IntoIterator<Item = (FileId, &'a str, Option<&'a Stat>)>,
     ) -> FsResult<()> {
-        if self.private.is_outdated() {
-            self.private = self.guard.private();
-        }
         let mut entries = entries.into_iter();
         let is_private = entries.any(|(parent, name, found)| self.is_private(parent, name, found));
         if is_private { self.refuse(place, FileRefusal::Private) } else { Ok(()) }
@@ -351,7 +375,8 @@ impl CallDirectories {
 
     /// Records that a change through an open handle was refused.
     pub(super) fn note_refused_handle(&mut self, handle: u32) {
-        let place = self.files.get(&handle).or_else(|| self.open.get(&handle));
+        let directory = || self.open.get(&handle).map(|(place, _)| place);
+        let place = self.files.get(&handle).or_else(directory);
         if let Some(place) = place.cloned() {
             self.note_refused(&place, "read-only");
         }
@@ -462,5 +487,107 @@ fn deny_guarded(grant: &DirectoryGrant, guard: &Guard) -> Result<(), CallError> 
                 guarded.display(),
             ),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use kitbag_fs_guard::GuardedPaths;
+
+    use super::super::resolve::resolve;
+    use super::*;
+
+    /// A call with read access to a directory, in which `missing/key` is private.
+    struct Fixture {
+        directory: tempfile::TempDir,
+        guard: Arc<Guard>,
+        call: CallDirectories,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path().canonicalize().unwrap();
+            fs::create_dir(root.join("other")).unwrap();
+            fs::write(root.join("other/key"), "x").unwrap();
+            let private = vec![root.join("missing/key")];
+            let guard = Arc::new(Guard::new(GuardedPaths { private, ..GuardedPaths::default() }));
+            let call = Self::call(&root, &guard);
+            Self { directory, guard, call }
+        }
+
+        fn call(root: &Path, guard: &Arc<Guard>) -> CallDirectories {
+            let grant = DirectoryGrant {
+                host: root.to_owned(),
+                guest: "/workspace".parse().unwrap(),
+                access: Access::ReadOnly,
+                include: Vec::new(),
+                protected: None,
+                identity: None,
+            };
+            let grants = Grants { directories: vec![grant], ..Grants::default() };
+            let mut call = CallDirectories::new(&Arc::new(grants), guard);
+            call.preopens().unwrap();
+            call
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.directory.path().canonicalize().unwrap().join(path)
+        }
+
+        /// Returns true if the call may not read a path from an open directory.
+        fn is_refused(&mut self, start: &File, path: &str) -> bool {
+            let id = Stat::of(start).unwrap().id();
+            let target = resolve(start, id, path, true).unwrap();
+            self.call.renew_private(target.existing());
+            let place = GuestPlace::granted(0).join(target.names(), &SecretNames::default());
+            self.call.refuse_private(&place, target.entries()).is_err()
+        }
+
+        fn root(&self) -> File {
+            File::open(self.directory.path()).unwrap()
+        }
+    }
+
+    #[test]
+    fn private_directory_created_during_a_call_is_hidden() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        assert!(!fixture.is_refused(&root, "other/key"));
+        fs::create_dir(fixture.path("missing")).unwrap();
+        fs::write(fixture.path("missing/key"), "x").unwrap();
+        fs::write(fixture.path("missing/plain"), "x").unwrap();
+        assert!(fixture.is_refused(&root, "missing/key"));
+        assert!(fixture.is_refused(&File::open(fixture.path("missing")).unwrap(), "key"));
+        assert!(!fixture.is_refused(&root, "missing/plain"));
+        assert!(!fixture.is_refused(&root, "other/key"));
+    }
+
+    #[test]
+    fn private_directory_behind_a_new_link_is_hidden() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        assert!(!fixture.is_refused(&root, "other/key"));
+        symlink("other", fixture.path("missing")).unwrap();
+        assert!(fixture.is_refused(&root, "missing/key"));
+        // Once the link was met, the target is private under its own path as well.
+        assert!(fixture.is_refused(&root, "other/key"));
+    }
+
+    #[test]
+    fn directory_moved_to_a_private_path_is_hidden_from_the_next_call() {
+        let mut fixture = Fixture::new();
+        let root = fixture.root();
+        let open = File::open(fixture.path("other")).unwrap();
+        fs::rename(fixture.path("other"), fixture.path("missing")).unwrap();
+        // The call has the directory open under its old path, and never meets the new one.
+        assert!(!fixture.is_refused(&open, "key"));
+        assert!(fixture.is_refused(&root, "missing/key"));
+        assert!(fixture.is_refused(&open, "key"));
+        fixture.call = Fixture::call(&fixture.path(""), &fixture.guard);
+        assert!(fixture.is_refused(&open, "key"));
     }
 }

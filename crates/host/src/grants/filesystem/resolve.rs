@@ -30,6 +30,8 @@ pub(super) struct Target {
     /// followed to its end.
     pub(super) name: String,
     pub(super) found: Option<Found>,
+    /// The links on the path: each with its directory.
+    pub(super) links: Vec<(FileId, String)>,
     /// True if the path has a guarded name.
     pub(super) is_guarded: bool,
 }
@@ -64,6 +66,13 @@ impl Target {
         let parents = iter::once(self.start).chain(self.directories.iter().map(Found::id));
         let found = self.directories.iter().map(|found| (&*found.name, Some(&found.stat)));
         parents.zip(found).map(|(parent, (name, stat))| (parent, name, stat))
+    }
+
+    /// Iterates over the existing entries on the path and its links, each with its directory.
+    pub(super) fn existing(&self) -> impl Iterator<Item = (FileId, &str)> {
+        let entries = self.entries().filter(|(_, _, found)| found.is_some());
+        let entries = entries.map(|(parent, name, _)| (parent, name));
+        entries.chain(self.links.iter().map(|(parent, name)| (*parent, &**name)))
     }
 
     /// Iterates over the names on the path, without the last component.
@@ -110,20 +119,19 @@ impl Found {
     }
 }
 
-/// Follows a path from a directory, including a link at its last component if `follow` is set.
+/// Follows a path from a directory, whose identity is `id`, including a link at its last component
+/// if `follow` is set.
 ///
 /// A component that does not exist ends the walk with an error, unless it is the last one.
-pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target> {
+pub(super) fn resolve(start: &File, id: FileId, path: &str, follow: bool) -> FsResult<Target> {
     if path.is_empty() {
         return Err(ErrorCode::NoEntry.into());
     }
     if path.len() >= PATH_BYTES {
         return Err(ErrorCode::NameTooLong.into());
     }
-    let id = Stat::of(start)?.id();
-    let mut walk = Walk { start, id, opened: Vec::new(), rest: VecDeque::new() };
+    let mut walk = Walk { start, id, opened: Vec::new(), rest: VecDeque::new(), links: Vec::new() };
     walk.push_front(path)?;
-    let mut links = 0;
     while let Some(name) = walk.rest.pop_front() {
         match name.as_str() {
             "." => continue,
@@ -151,11 +159,11 @@ pub(super) fn resolve(start: &File, path: &str, follow: bool) -> FsResult<Target
         found.check(device)?;
         match found.kind() {
             FileKind::Link if !is_last || follow => {
-                links += 1;
-                if links > LINKS {
+                if walk.links.len() == LINKS {
                     return Err(ErrorCode::Loop.into());
                 }
                 walk.push_front(&found.link()?)?;
+                walk.links.push((walk.here_id(), found.name));
             }
             _ if is_last => return Ok(walk.end(found.name.clone(), Some(found))),
             FileKind::Directory => walk.opened.push(found),
@@ -174,14 +182,17 @@ struct Walk<'a> {
     /// The open directories between `start` and the current one.
     opened: Vec<Found>,
     rest: VecDeque<String>,
+    links: Vec<(FileId, String)>,
 }
 
 impl Walk<'_> {
     fn here(&self) -> (&File, u64) {
-        match self.opened.last() {
-            Some(found) => (&found.handle, found.id().device),
-            None => (self.start, self.id.device),
-        }
+        let directory = self.opened.last().map_or(self.start, |found| &found.handle);
+        (directory, self.here_id().device)
+    }
+
+    fn here_id(&self) -> FileId {
+        self.opened.last().map_or(self.id, Found::id)
     }
 
     fn push_front(&mut self, path: &str) -> FsResult<()> {
@@ -199,10 +210,10 @@ impl Walk<'_> {
     }
 
     fn end(self, name: String, found: Option<Found>) -> Target {
-        let directories = self.opened;
+        let Self { start: _, id: start, opened: directories, rest: _, links } = self;
         let is_guarded =
             directories.iter().map(|found| &found.name).chain([&name]).any(|name| is_guarded(name));
-        Target { start: self.id, directories, name, found, is_guarded }
+        Target { start, directories, name, found, links, is_guarded }
     }
 }
 
@@ -218,6 +229,7 @@ pub(super) fn leads_out(link: &str, depth: usize) -> bool {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     use super::*;
 
@@ -243,9 +255,15 @@ mod tests {
         dir
     }
 
+    fn resolve_in(directory: &Path, path: &str, follow: bool) -> FsResult<Target> {
+        let start = File::open(directory).unwrap();
+        let id = Stat::of(&start).unwrap().id();
+        resolve(&start, id, path, follow)
+    }
+
     fn check(path: &str, follow: bool, expected: Result<(&str, bool), ErrorCode>) {
         let dir = fixture();
-        let target = resolve(&File::open(dir.path()).unwrap(), path, follow);
+        let target = resolve_in(dir.path(), path, follow);
         let found = target
             .map(|target| (target.name, target.is_guarded))
             .map_err(|error| error.downcast().unwrap());
@@ -288,7 +306,7 @@ mod tests {
         ] {
             let exists = path != "a/.kitbag/config.toml" && path != "new/../.git" && path != ".GIT";
             let dir = fixture();
-            let target = resolve(&File::open(dir.path()).unwrap(), path, true);
+            let target = resolve_in(dir.path(), path, true);
             match target {
                 Ok(target) => assert!(target.is_guarded, "{path}"),
                 Err(_) => assert!(!exists, "{path}"),

@@ -11,6 +11,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 pub(super) struct LineReader {
     pipe: Pipe,
+    chunk: Box<[u8]>,
     /// Input that was read but not returned yet: part of a line, or several lines.
     buffer: Vec<u8>,
     /// Length of the part of the buffer without a line ending.
@@ -21,7 +22,13 @@ pub(super) struct LineReader {
 
 impl LineReader {
     pub(super) fn new(input: Handle) -> io::Result<Self> {
-        Ok(Self { pipe: Pipe::input(input)?, buffer: Vec::new(), searched: 0, skim: None })
+        Ok(Self {
+            pipe: Pipe::input(input)?,
+            chunk: vec![0; CHUNK_BYTES].into(),
+            buffer: Vec::new(),
+            searched: 0,
+            skim: None,
+        })
     }
 
     /// Returns the next line without its line ending. `None`: the input has ended.
@@ -44,8 +51,9 @@ impl LineReader {
                 self.buffer.clear();
                 self.searched = 0;
             }
-            self.buffer.reserve(CHUNK_BYTES);
-            if self.pipe.read(&mut self.buffer).await? == 0 {
+            let read = self.pipe.read(&mut self.chunk).await?;
+            self.buffer.extend_from_slice(&self.chunk[..read]);
+            if read == 0 {
                 if self.buffer.is_empty() && self.skim.is_none() {
                     return Ok(None);
                 }

@@ -9,9 +9,6 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::transport::sys::{Handle, Pipe};
 
-/// A ready pipe accepts this many bytes without blocking (POSIX, `PIPE_BUF` on Linux).
-const WRITE_BYTES: usize = 4096;
-
 /// If this many bytes are pending, no more input is read and no call starts. Each message counts
 /// [`MESSAGE_BYTES`](crate::transport::message::MESSAGE_BYTES) in addition to its text.
 pub(crate) const UNWRITTEN_BYTES: usize = 64 << 20;
@@ -48,8 +45,7 @@ impl Output {
         let pipe = self.pipe.lock().await;
         let mut rest = text;
         while !rest.is_empty() {
-            let part = &rest[..rest.len().min(WRITE_BYTES)];
-            let written = pipe.write(part).await?;
+            let written = pipe.write(rest).await?;
             self.taken.fetch_add(written as u64, Ordering::Relaxed);
             rest = &rest[written..];
         }
