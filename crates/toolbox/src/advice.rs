@@ -14,8 +14,8 @@ use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, RefusedAccess, SOCKETS_ADVICE};
 use kitbag_policy::tools::Alias;
 use kitbag_policy::{
-    DirectoryGrant, HttpRefusal, MissingGrant, RefusedFile, Request, RequestedTool, StorageRefusal,
-    ToolGrants, VariableGrant,
+    Access, DirectoryGrant, GuestPath, HttpRefusal, MissingGrant, RefusedFile, Request,
+    RequestedTool, StorageRefusal, ToolGrants, VariableGrant,
 };
 use serde_json::{Map, Value};
 
@@ -151,20 +151,26 @@ impl Refused<'_> {
         disabled.collect()
     }
 
-    /// Returns the line for a path of this machine that a person gave to a built-in, and that is
-    /// outside its directories. A model, or a tool that makes the call, learns nothing about
-    /// such a path.
+    /// Returns the line for an absolute path that a person gave to a built-in, and that is outside
+    /// its directories. The line does not depend on whether the path exists.
     fn outside_path(&self, audience: Audience) -> Option<String> {
-        let Self { config, call, tool, .. } = *self;
+        let Self { call, tool, .. } = *self;
         let ToolSource::Builtin { name } = &tool.source else { return None };
         if audience == Audience::Model || !self.is_of_person {
             return None;
         }
         let arguments: Map<String, Value> = serde_json::from_str(&call.call.arguments).ok()?;
+        let directories = &tool.grants.value.directories;
+        let is_outside = |path: &&str| {
+            GuestPath::new(*path)
+                .is_ok_and(|path| directories.iter().all(|grant| !grant.guest.contains(&path)))
+        };
         let mut paths = host_paths::named(&name.value, &arguments).into_iter();
-        let path = paths.find(|path| self.error().contains(path))?;
-        let advice = config.outside_advice(&tool.name, &tool.grants, path)?;
-        Some(audience.allow(&advice.to_string()))
+        let path = paths.find(|path| self.error().contains(path) && is_outside(path))?;
+        let is_writer = directories.iter().any(|grant| grant.access == Access::ReadWrite);
+        let words = ["kitbag", "why", tool.name.as_str(), path];
+        let command = shell::command(words.into_iter().chain(is_writer.then_some("--write")));
+        Some(format!("`{command}` shows the line that allows it"))
     }
 
     fn error(&self) -> &str {

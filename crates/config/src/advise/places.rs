@@ -1,22 +1,19 @@
 //! The place to add a missing grant so that it takes effect.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
-use kitbag_fs_guard::{Located, locate};
 use kitbag_policy::{
-    Access, DirectoryGrant, FileRefusal, GuestPath, MissingGrant, PathRequest, RefusedFile,
-    StorageGrant,
+    DirectoryGrant, FileRefusal, MissingGrant, PathRequest, RefusedFile, StorageGrant,
 };
 
 use crate::advise::audience::Audience;
 use crate::config::{Config, ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::config::{DIRECTORY, FILE};
 use crate::layers::origin::Origin;
-use crate::layers::path::holds;
 use crate::read::file::Layer;
 use crate::report::text::shown_path;
 
@@ -240,43 +237,6 @@ impl Config {
             advice.lines = kept.chain(advice.lines).collect();
         }
         PathAdvice::Grant(advice)
-    }
-
-    /// Returns the entries to add so that a tool reaches an existing path of this machine outside
-    /// of its directories, with the access that it has to those. `None`: the path is inside, or its
-    /// directory should not be suggested: it is or contains the home directory, or has secrets or
-    /// files that no tool may use.
-    pub fn outside_advice(
-        &self,
-        tool: &ToolName,
-        grants: &ConfiguredGrants,
-        path: &str,
-    ) -> Option<PathAdvice> {
-        let guest = GuestPath::new(path).ok()?;
-        let directories = &grants.value.directories;
-        if directories.iter().any(|grant| grant.guest.contains(&guest)) {
-            return None;
-        }
-        let is_writer = directories.iter().any(|grant| grant.access == Access::ReadWrite);
-        let found = match locate(Path::new(path)) {
-            Ok(found) => Some(found),
-            // The tool may create it.
-            Err(_) if is_writer => None,
-            Err(_) => return None,
-        };
-        let access = if is_writer { Access::ReadWrite } else { Access::ReadOnly };
-        let request = PathRequest { guest, access };
-        let is_directory = found.as_ref().is_some_and(Located::is_directory);
-        let directory = request.to_grant(is_directory).guest;
-        let directory = locate(Path::new(directory.as_str())).ok()?;
-        let path = found.map_or_else(|| PathBuf::from(path), |found| found.path);
-        let guard = self.guard();
-        let is_kept = guard.private_above(&path).is_some()
-            || guard.private_above(&directory.path).is_some()
-            || is_writer && guard.guarded_above(&directory.path).is_some()
-            || guard.secrets().are_on(&path.to_string_lossy());
-        let is_plain = directory.is_directory() && !holds(&directory.path, self.home()) && !is_kept;
-        is_plain.then(|| self.path_advice(tool, grants, &request, is_directory))
     }
 
     fn grants_table(&self, tool: &ToolName, grants: &ConfiguredGrants, kind: &str) -> GrantPlace {
