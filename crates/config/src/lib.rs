@@ -69,7 +69,7 @@ pub use config::{
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};
 pub use kitbag_fs_guard::Distrust;
-pub use layers::limits::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
+pub use layers::limits::{EffectiveLimits, HigherLimit, LIMITS, LimitFlags, LimitSet, LimitSpec};
 pub use layers::origin::{Origin, Sourced};
 pub use layers::path::settled;
 pub use layers::toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
