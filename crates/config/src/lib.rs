@@ -80,6 +80,7 @@ pub use read::sources::{
     TrustSource, VARIABLES, Variables,
 };
 pub use report::{Broken, ConfigErrors, Diagnostic, DiagnosticKind, Excerpt};
+pub use resolve::read_grant;
 pub use trust::review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
 pub use trust::workspace::{
     TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspacePattern,

@@ -13,7 +13,7 @@ use kitbag_config::{Audience, Config, DiagnosticKind, Disabled, Origin, Sourced}
 use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, RefusedAccess, SOCKETS_ADVICE};
 use kitbag_policy::{
-    DirectoryGrant, HttpRefusal, MissingGrant, RefusedFile, Request, StorageRefusal, ToolGrants,
+    DirectoryGrant, GrantRefusal, HttpRefusal, MissingGrant, RefusedFile, Request, ToolGrants,
     VariableGrant,
 };
 
@@ -82,7 +82,7 @@ impl Refused<'_> {
             RefusedAccess::Request(HttpRefusal { reason, missing, .. }) => {
                 Some(self.request(reason, missing.as_ref(), audience))
             }
-            RefusedAccess::Storage(_) => None,
+            RefusedAccess::Grant(_) => None,
         }));
         if completion.tried_sockets {
             lines.push(format!("the tool `{}` {SOCKETS_ADVICE}", tool.name));
@@ -94,7 +94,7 @@ impl Refused<'_> {
         }
         for refused in &completion.refused {
             // If the tool requests it, a line above has the same advice.
-            if let RefusedAccess::Storage(StorageRefusal { reason, missing }) = refused
+            if let RefusedAccess::Grant(GrantRefusal { reason, missing, .. }) = refused
                 && !missing.as_ref().is_some_and(|missing| requested.contains(missing))
             {
                 lines.push(self.request(reason, missing.as_ref(), audience));

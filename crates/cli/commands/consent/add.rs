@@ -424,7 +424,7 @@ pub(crate) fn recorded(source: &Source, parts: RecordedDescription) -> LockedToo
         component: source.component.digest,
         description,
         schema,
-        wishes: requests,
+        requested: requests,
         imports: source.imports(),
         manifest: source.manifest.as_ref().map(requests::recorded),
     }

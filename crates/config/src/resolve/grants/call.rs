@@ -154,6 +154,20 @@ fn add_one(
     grant.add_to(name, grants, context)
 }
 
+/// Reads a grant as it is typed for one call: a pattern, a name, or a table in TOML. `None` if the
+/// text is not a grant of this kind, or if the kind cannot be typed.
+pub fn read_grant(kind: &str, text: &str) -> Option<Grants> {
+    let none = Grants::default;
+    Some(match TypedGrant::new(kind, text)?.ok()? {
+        TypedGrant::Http(http) => Grants { http, ..none() },
+        TypedGrant::Variable(name) => {
+            Grants { variables: vec![VariableGrant { name, value: None }], ..none() }
+        }
+        TypedGrant::Storage(grant) => Grants { storage: Some(grant), ..none() },
+        TypedGrant::Tool(grant) => Grants { tools: grant.grants(), ..none() },
+    })
+}
+
 impl Config {
     /// The option of the command line that grants for one call what is missing, quoted for a
     /// shell: `--grant 'http=https://api.github.com/**'`. `None`: no option does, or it would be
