@@ -37,7 +37,7 @@ pub(crate) fn unexplained(
     let has = |key: &str| !asked.requested_lines(key).is_empty();
     // The placeholder of a secret is in a variable.
     let is_asked = |key: &str| has(key) || (key == VariableGrant::KEY && has(SecretGrant::KEY));
-    let kinds = KINDS.iter().filter(|kind| !is_asked(kind.key));
+    let kinds = KINDS.iter().rev().filter(|kind| !is_asked(kind.key));
     let imports = kinds.flat_map(|kind| {
         let imports = kind.imports.map(|prefix| imports_of(inspection, prefix));
         imports.into_iter().flatten().map(move |import| (import, kind.word))
