@@ -34,7 +34,7 @@ use crate::exit::Exit;
     name = "kitbag",
     version,
     propagate_version = true,
-    after_help = format!("{}\n\n{}", environment::HELP, exit::HELP),
+    after_help = format!("{}\n\n{}", environment::help(), exit::HELP),
     max_term_width = 100,
 )]
 struct Cli {

@@ -6,21 +6,10 @@ use kitbag_config::{
     Config, ConfiguredTool, DiagnosticKind, OFF_BY_DEFAULT, ToolSource, secret_destinations,
 };
 use kitbag_fs_guard::canonical;
-use kitbag_policy::ToolGrants;
-use kitbag_policy::{DirectoryGrant, HttpGrant, SecretGrant, StorageGrant, VariableGrant};
+use kitbag_policy::{KINDS, SecretGrant};
 use kitbag_toolbox::consent::{
     Ability, RequestItem, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
 };
-
-/// The kinds of grants, in display order.
-const KINDS: [&str; 6] = [
-    SecretGrant::KEY,
-    HttpGrant::KEY,
-    VariableGrant::KEY,
-    DirectoryGrant::KEY,
-    ToolGrants::KEY,
-    StorageGrant::KEY,
-];
 
 /// Returns all requests in the files of the workspace: for each tool its definition and its
 /// grants, then the others.
@@ -31,7 +20,7 @@ pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
     let mut items = Vec::new();
     for tool in config.tools.values() {
         items.extend(asker.tool_itself(tool));
-        for kind in KINDS {
+        for kind in KINDS.iter().map(|kind| kind.key) {
             let is_asked = config.is_of_workspace(tool.grants.origin_of(kind));
             if is_own(config, tool) || is_asked {
                 items.extend(asker.kind(tool, kind));

@@ -136,7 +136,8 @@ fn added_tools_never_break_a_workspace() {
         fs::write(&first, component("first")).unwrap();
         run(&workspace, "add", &first, &["--yes"]).success();
         let directory = skill(&workspace, file, &manifest);
-        let added = run(&workspace, "add", &directory, &["--yes", "--grant", "wishes"]).success();
+        let added =
+            run(&workspace, "add", &directory, &["--yes", "--grant", "requested"]).success();
         let dropped: Vec<_> =
             added.lines().filter(|line| line.ends_with("it is dropped")).collect();
         assert!(!dropped.is_empty(), "{added}");
@@ -177,7 +178,7 @@ fn a_manifest_that_is_not_utf8_requests_nothing() {
     let directory = skill(&workspace, "skill.toml", "");
     fs::write(directory.join("skill.toml"), b"[capabilities]\nenv = [\"LANG\"] # caf\xe9\n")
         .unwrap();
-    let shown = run(&workspace, "add", &directory, &["--yes", "--grant", "wishes"]).success();
+    let shown = run(&workspace, "add", &directory, &["--yes", "--grant", "requested"]).success();
     assert!(shown.contains("  it is not UTF-8: see line 2; it requests nothing"), "{shown}");
     assert!(!read(&workspace, ".kitbag/config.toml").contains("LANG"));
 }

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use kitbag::config::TOOLSETS;
+use kitbag::config::{LIMITS, LimitSpec, TOOLSETS};
 
-use super::test_sources;
+use super::{test_names, test_sources};
 use crate::support::{Workspace, cargo_run, guest, repository};
 
 fn read(path: &str) -> String {
@@ -244,7 +244,7 @@ fn is_test_name(word: &str) -> bool {
 fn pages_name_only_existing_tests() {
     // An option of wasmtime.
     const OTHER_NAMES: [&str; 1] = ["linear_memory_keep_resident"];
-    let sources = test_sources();
+    let names = test_names();
     let (mut named, mut missing) = (0, Vec::new());
     for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let path = entry.unwrap().path();
@@ -254,11 +254,22 @@ fn pages_name_only_existing_tests() {
         let page = fs::read_to_string(&path).unwrap();
         for name in page.split('`').filter(|word| is_test_name(word)) {
             named += 1;
-            if !OTHER_NAMES.contains(&name) && !sources.contains(&format!("fn {name}(")) {
+            if !OTHER_NAMES.contains(&name) && !names.contains(name) {
                 missing.push(format!("{}: {name}", path.display()));
             }
         }
     }
     assert_eq!(missing, [""; 0]);
     assert!(named > 100, "{named}");
+}
+
+#[test]
+fn the_page_of_limits_has_each_limit() {
+    let page = read("docs/limits.md");
+    for LimitSpec { key, variable } in LIMITS {
+        let option = key.replace('_', "-");
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{key}`: ")));
+        let row = row.unwrap_or_else(|| panic!("no row for `{key}`"));
+        assert!(row.ends_with(&format!("| `--{option}` | `{variable}` |")), "{row}");
+    }
 }

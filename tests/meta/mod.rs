@@ -8,9 +8,21 @@ mod links;
 mod snapshots;
 mod tools_page;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::LazyLock;
 
 use crate::support::repository;
+
+/// The names of the functions and cases of all crates, guests and tests.
+fn test_names() -> &'static BTreeSet<String> {
+    static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let sources = test_sources();
+        let functions = sources.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+        functions.map(|(name, _)| name.to_owned()).collect()
+    });
+    &NAMES
+}
 
 /// The source text of all crates, guests and tests.
 fn test_sources() -> String {

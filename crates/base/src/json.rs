@@ -44,7 +44,7 @@ pub struct JsonError {
     pub problem: String,
     /// The line, from 1; 0 if the problem concerns the whole text.
     pub line: usize,
-    /// The column in bytes, from 1; 0 at the end of the line before.
+    /// The column in bytes, from 1; 0 is the newline before the line.
     pub column: usize,
 }
 

@@ -15,7 +15,7 @@ use kitbag::audit::Auditor;
 use kitbag::base::ByteSize;
 use kitbag::base::text::{alternatives, printable};
 use kitbag::base::{parse_duration, parse_fuel, parse_requests, parse_tool_calls};
-use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced, TrustSource};
+use kitbag::config::{CallGrants, LimitFlags, Origin, Sourced, TrustSource, with_limits};
 use kitbag::contract::ToolName;
 use kitbag::host::CacheProblem;
 use kitbag::{Builder, Kitbag, Places, Toolbox};
@@ -39,38 +39,67 @@ pub(crate) struct Global {
     pub(crate) json: bool,
 }
 
-// Limits for every tool in place of the configured ones. No doc comment: clap would use it as the
-// command's help.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct LimitArgs {
-    /// Limit the memory of a call, such as 128MiB [default: as configured, otherwise 64MiB]
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<ByteSize>,
-    /// Limit the time of a call, such as 5s [default: as configured, otherwise 30s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    time: Option<Duration>,
-    /// Limit the size of the answer, such as 64KiB [default: as configured, otherwise 1MiB]
-    #[arg(long, value_name = "SIZE")]
-    output: Option<ByteSize>,
-    /// Limit the bytes that a call writes to files, such as 64MiB [default: as configured,
-    /// otherwise 1GiB]
-    #[arg(long, value_name = "SIZE")]
-    written: Option<ByteSize>,
-    /// Limit the HTTP requests of a call, including each hop of a redirect [default: as configured,
-    /// otherwise 50]
-    #[arg(long, value_name = "N", value_parser = parse_requests)]
-    requests: Option<u64>,
-    /// Limit the calls of other tools [default: as configured, otherwise 20]
-    #[arg(long, value_name = "N", value_parser = parse_tool_calls)]
-    tool_calls: Option<u64>,
-    /// Limit the WebAssembly instructions of a call, the same number on every machine [default: as
-    /// configured, otherwise not counted]
-    #[arg(long, value_name = "N", value_parser = parse_fuel)]
-    fuel: Option<u64>,
-    /// Limit the time to compile the tool, such as 5m [default: as configured, otherwise 1m]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    compile: Option<Duration>,
+macro_rules! value {
+    (S) => {
+        ByteSize
+    };
+    (T) => {
+        Duration
+    };
+    ($number:ident) => {
+        u64
+    };
 }
+
+macro_rules! value_name {
+    (S) => {
+        "SIZE"
+    };
+    (T) => {
+        "DURATION"
+    };
+    ($number:ident) => {
+        "N"
+    };
+}
+
+macro_rules! default {
+    () => {
+        "not counted"
+    };
+    ($default:literal) => {
+        $default
+    };
+}
+
+macro_rules! define {
+    ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident,
+       $variable:literal $parse:expr, $untrusted:expr, [$($default:literal)?],
+       $help:literal, $($file_help:literal),*;)*) => {
+        // Limits for every tool, instead of the configured ones. No doc comment, which clap would
+        // take for the command's.
+        #[derive(Clone, Copy, Debug, Default, clap::Args)]
+        pub(crate) struct LimitArgs {
+            $(#[arg(
+                long,
+                value_name = value_name!($param),
+                value_parser = $parse,
+                help = concat!(
+                    $help, " [default: as configured, otherwise ", default!($($default)?), "]"
+                )
+            )]
+            $key: Option<value!($param)>,)*
+        }
+
+        impl From<LimitArgs> for LimitFlags {
+            fn from(limits: LimitArgs) -> Self {
+                Self { $($key: limits.$key),* }
+            }
+        }
+    };
+}
+
+with_limits!(define);
 
 // Grants of a tool for one call. No doc comment, as above.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -288,14 +317,6 @@ impl Global {
 
     fn kitbag(&self, limits: LimitArgs) -> Result<&'static Kitbag, CliError> {
         built(self.builder().limits(limits.into()))
-    }
-}
-
-impl From<LimitArgs> for LimitFlags {
-    fn from(limits: LimitArgs) -> Self {
-        let LimitArgs { memory, time, output, written, requests, tool_calls, fuel, compile } =
-            limits;
-        Self { memory, time, output, written, requests, tool_calls, fuel, compile }
     }
 }
 

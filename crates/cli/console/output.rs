@@ -1,4 +1,4 @@
-//! Data goes to standard output, everything else to standard error.
+//! Writes data to standard output and everything else to standard error.
 //!
 //! Everything is written here, with terminal control characters escaped. The output of a tool is
 //! raw data for a program if it is not written to a terminal.

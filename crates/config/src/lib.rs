@@ -66,7 +66,7 @@ pub use config::{
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};
 pub use kitbag_fs_guard::Distrust;
-pub use layers::limits::{EffectiveLimits, HigherLimit, LimitFlags, LimitSet};
+pub use layers::limits::{EffectiveLimits, HigherLimit, LIMITS, LimitFlags, LimitSet, LimitSpec};
 pub use layers::origin::{Origin, Sourced};
 pub use layers::path::settled;
 pub use layers::toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
@@ -77,6 +77,7 @@ pub use read::sources::{
     TrustSource, VARIABLES, Variables,
 };
 pub use report::{Broken, ConfigErrors, Diagnostic, DiagnosticKind, Excerpt};
+pub use resolve::read_grant;
 pub use trust::review::{TrustChange, TrustChanges, TrustReview, TrustSubject};
 pub use trust::workspace::{
     TrustedBy, UntrustedReason, UntrustedWorkspace, WorkspaceContent, WorkspacePattern,

@@ -6,7 +6,8 @@ use std::fmt;
 use kitbag_base::text::shown;
 use serde_json::Value;
 
-use crate::kind::{Effects, Kind, Reach};
+use crate::Grants;
+use crate::kind::{DefaultCeiling, Effects, GrantForm, Kind, KindInfo};
 
 /// The configuration values of a tool, by key. They are not secret and are shown to people.
 ///
@@ -89,22 +90,18 @@ impl ConfigValues {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
-
-    /// Returns the first of these values that is not in `own`.
-    pub(crate) fn beyond(&self, own: &Self) -> Option<String> {
-        self.iter()
-            .find(|(key, value)| own.0.get(*key).map(String::as_str) != Some(value))
-            .map(line)
-    }
 }
 
-impl Kind for ConfigValues {
-    fn key(&self) -> &'static str {
-        Self::KEY
-    }
+/// The kind of these grants. They give access to nothing, so they have no ceiling.
+pub(crate) const KIND: KindInfo = KindInfo {
+    imports: Some("wasi:config/"),
+    ceiling: DefaultCeiling::Unlimited,
+    ..KindInfo::new(ConfigValues::KEY, "settings", GrantForm::Table)
+};
 
-    fn reach(&self) -> Reach {
-        Reach::Configuration
+impl Kind for ConfigValues {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -126,6 +123,20 @@ impl Kind for ConfigValues {
 
     fn to_json(&self) -> Value {
         self.iter().map(|(key, value)| (key.to_owned(), Value::from(value))).collect()
+    }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        self.iter()
+            .find(|(key, value)| own.config.0.get(*key).map(String::as_str) != Some(value))
+            .map(line)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        let single = |(key, value): (&String, &String)| Grants {
+            config: Self([(key.clone(), value.clone())].into()),
+            ..Grants::default()
+        };
+        self.0.iter().map(single).collect()
     }
 }
 
@@ -179,9 +190,9 @@ mod tests {
 
     #[test]
     fn different_values_are_beyond() {
-        let own = values(&[("a", "1"), ("b", "2")]);
+        let own = Grants { config: values(&[("a", "1"), ("b", "2")]), ..Grants::default() };
         let check = |pairs: &[(&str, &str)], expected: Option<&str>| {
-            assert_eq!(values(pairs).beyond(&own).as_deref(), expected);
+            assert_eq!(values(pairs).uncovered(&own).as_deref(), expected);
         };
         check(&[], None);
         check(&[("b", "2")], None);

@@ -19,6 +19,17 @@ pub enum Decision {
     },
 }
 
+/// A refused access that a person must resolve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantRefusal {
+    /// The key of the kind of grants.
+    pub key: &'static str,
+    /// The reason, in one line.
+    pub reason: String,
+    /// The grant that would allow the access. `None`: no grant can.
+    pub missing: Option<MissingGrant>,
+}
+
 /// A grant that would allow a denied request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingGrant {

@@ -10,8 +10,9 @@ use kitbag_contract::{PROTECTED_BY_DEFAULT, WORKSPACE_GUEST_PATH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::Grants;
 use crate::decision::{Decision, MissingGrant};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{DefaultCeiling, Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords};
 
 /// A directory of the host that a tool can use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -122,12 +123,6 @@ pub(crate) fn decide(grants: &[DirectoryGrant], request: &PathRequest) -> Decisi
     }
 }
 
-/// Returns the first of these grants that is not covered by `own`.
-pub(crate) fn beyond(grants: &[DirectoryGrant], own: &[DirectoryGrant]) -> Option<String> {
-    let is_held = |grant: &DirectoryGrant| own.iter().any(|own| own.holds(grant));
-    grants.iter().find(|grant| !is_held(grant)).map(DirectoryGrant::to_string)
-}
-
 /// Returns the protected names of a grant, including the name of the built-in list.
 fn protected_names(protected: &Option<Vec<String>>) -> Vec<&str> {
     match protected {
@@ -161,13 +156,31 @@ impl DirectoryGrant {
     }
 }
 
-impl Kind for Vec<DirectoryGrant> {
-    fn key(&self) -> &'static str {
-        DirectoryGrant::KEY
-    }
+/// The kind of these grants. What a person trusts shows the directories outside of the workspace,
+/// so they have no ceiling.
+pub(crate) const KIND: KindInfo = KindInfo {
+    absent: Some("no directory"),
+    imports: Some("wasi:filesystem/"),
+    ceiling: DefaultCeiling::Unlimited,
+    refusals: Some(RefusalWords {
+        kind: "file",
+        access: "use `{}`",
+        reasons: &[
+            ("secret", "it looks like a secret"),
+            ("private", "kitbag keeps its own secrets there"),
+            ("protected", "another program would run it"),
+            ("guarded", "no tool may change it"),
+            ("read-only", "it is read-only"),
+            ("outside", "it is outside the granted directories"),
+            ("special", "it is not a file or directory"),
+        ],
+    }),
+    ..KindInfo::new(DirectoryGrant::KEY, "files", GrantForm::List)
+};
 
-    fn reach(&self) -> Reach {
-        Reach::Directory
+impl Kind for Vec<DirectoryGrant> {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -206,11 +219,24 @@ impl Kind for Vec<DirectoryGrant> {
         };
         self.iter().map(entry).collect()
     }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        let is_held = |grant: &DirectoryGrant| own.directories.iter().any(|own| own.holds(grant));
+        self.iter().find(|grant| !is_held(grant)).map(DirectoryGrant::to_string)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        self.iter().map(|grant| vec![grant.clone()].into()).collect()
+    }
 }
 
 impl KindRequest for PathRequest {
-    fn reach(&self) -> Reach {
-        Reach::Directory
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide(&grants.directories, self)
     }
 
     fn brief(&self) -> String {
@@ -219,6 +245,11 @@ impl KindRequest for PathRequest {
 
     fn is_given_by_call(&self) -> bool {
         !self.is_workspace()
+    }
+
+    /// A directory that contains the path or is below it is a part.
+    fn is_granted_in_part(&self, grants: &Grants) -> bool {
+        grants.directories.iter().any(|grant| grant.guest.overlaps(&self.guest))
     }
 }
 

@@ -1,16 +1,86 @@
-//! Traits of the kinds of grants.
+//! Kinds of grants: a declaration of each kind, and traits of its grants and requests.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use crate::{Decision, Grants, KINDS, Request};
+
+/// The declaration of a kind of grants: its key in files, and its words for people.
+#[derive(Clone, Debug)]
+pub struct KindInfo {
+    /// The key under `grants` in a configuration and in requested grants: `filesystem`.
+    pub key: &'static str,
+    /// The word for requests of this kind: `files`.
+    pub word: &'static str,
+    /// The form of the value under the key.
+    pub form: GrantForm,
+    /// The words for a tool without such a grant: `no network`. `None` for a kind that gives no
+    /// access to resources outside the sandbox.
+    pub absent: Option<&'static str>,
+    /// The beginning of the names of the imports that can use such a grant: `wasi:http/`.
+    pub imports: Option<&'static str>,
+    /// The default of the key in `[ceiling.grants]`.
+    pub ceiling: DefaultCeiling,
+    /// How a person types a request of this kind.
+    pub typed: Option<TypedRequest>,
+    /// The words for refused accesses in the audit log.
+    pub refusals: Option<RefusalWords>,
+}
+
+/// The form of the value under the key of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantForm {
+    /// A list with an entry for each grant.
+    List,
+    /// A table with a key for each grant.
+    Table,
+    /// One grant.
+    Setting,
+}
+
+/// The ceiling of a kind that `[ceiling.grants]` does not have.
+#[derive(Clone, Copy, Debug)]
+pub enum DefaultCeiling {
+    /// The kind has no ceiling.
+    Unlimited,
+    /// Every grant of a workspace exceeds the ceiling.
+    Nothing,
+    /// The ceiling is this setting, in TOML.
+    Setting(fn() -> String),
+}
+
+/// A request as a person types it: a word, and further words.
+#[derive(Clone, Debug)]
+pub struct TypedRequest {
+    /// The first word: `env`.
+    pub word: &'static str,
+    /// The number of further words.
+    pub words: RangeInclusive<usize>,
+    read: fn(&[String]) -> Result<Request, String>,
+}
+
+/// The words for refused accesses of a kind in the audit log.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusalWords {
+    /// The word that the log has for the kind: `file`.
+    pub kind: &'static str,
+    /// The refused access, with `{}` for its target: ``use `{}` ``.
+    pub access: &'static str,
+    /// The words that the log has for the reasons, each with the reason for people.
+    pub reasons: &'static [(&'static str, &'static str)],
+}
+
 /// The grants of one kind that a tool has.
 pub trait Kind {
-    /// Returns the key under `grants` in a configuration and in requested grants: `filesystem`.
-    fn key(&self) -> &'static str;
+    /// Returns the declaration of the kind.
+    fn info(&self) -> &'static KindInfo;
 
-    /// Returns the resource that these grants give access to.
-    fn reach(&self) -> Reach;
+    /// Returns the key under `grants` in a configuration and in requested grants: `filesystem`.
+    fn key(&self) -> &'static str {
+        self.info().key
+    }
 
     /// Returns true if the tool has no grants of this kind.
     fn is_empty(&self) -> bool;
@@ -26,38 +96,38 @@ pub trait Kind {
 
     /// Returns the grants as they would be typed.
     fn to_json(&self) -> Value;
+
+    /// Returns the first of these grants that `own` does not cover, in one line. Compares paths
+    /// only; the host checks links.
+    fn uncovered(&self, own: &Grants) -> Option<String>;
+
+    /// Returns each grant as the only grant of a tool.
+    fn singles(&self) -> Vec<Grants>;
 }
 
 /// A request for a grant of one kind. It is formatted as the grant that would allow it.
 pub trait KindRequest: fmt::Display {
-    /// Returns the requested resource.
-    fn reach(&self) -> Reach;
+    /// Returns the declaration of the kind.
+    fn info(&self) -> &'static KindInfo;
+
+    /// Decides whether these grants allow the request.
+    fn decide(&self, grants: &Grants) -> Decision;
 
     /// Formats the request in a few words, such as `reads /workspace`.
     fn brief(&self) -> String;
 
     /// Returns true if each call of a built-in receives its own grant, since the grant depends on
     /// the call.
-    fn is_given_by_call(&self) -> bool;
-}
+    fn is_given_by_call(&self) -> bool {
+        false
+    }
 
-/// Resources that need a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// Files and directories.
-    Directory,
-    /// Variables of the environment.
-    Environment,
-    /// Other machines.
-    Network,
-    /// Values that a person configured for the tool. Not outside the sandbox.
-    Configuration,
-    /// Credentials in requests of the tool. Useless without a grant of the network.
-    Secret,
-    /// The tool's own stored data. Not outside the sandbox.
-    Storage,
-    /// Other tools and the resources that those can access.
-    Tool,
+    /// Returns true if a part of the request is granted. By default any grant of the kind is a
+    /// part.
+    fn is_granted_in_part(&self, grants: &Grants) -> bool {
+        let key = self.info().key;
+        grants.kinds().into_iter().any(|kind| kind.key() == key && !kind.is_empty())
+    }
 }
 
 /// The effects that a tool can have.
@@ -69,21 +139,60 @@ pub struct Effects {
     pub open_world: bool,
 }
 
-impl Reach {
-    /// The resources outside the sandbox.
-    pub const ALL: [Self; 3] = [Self::Directory, Self::Environment, Self::Network];
-
-    /// Returns the words for a missing grant in a list of grants: `no network`.
-    pub const fn absent(self) -> &'static str {
-        match self {
-            Self::Directory => "no directory",
-            Self::Environment => "no environment",
-            Self::Network => "no network",
-            Self::Configuration => "no configuration values",
-            Self::Secret => "no secrets",
-            Self::Storage => "no storage",
-            Self::Tool => "no other tools",
+impl KindInfo {
+    /// Creates a kind inside the sandbox whose ceiling is nothing.
+    pub(crate) const fn new(key: &'static str, word: &'static str, form: GrantForm) -> Self {
+        Self {
+            key,
+            word,
+            form,
+            absent: None,
+            imports: None,
+            ceiling: DefaultCeiling::Nothing,
+            typed: None,
+            refusals: None,
         }
+    }
+
+    /// Returns the kind with a key under `grants`.
+    pub fn of_key(key: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.key == key)
+    }
+}
+
+impl TypedRequest {
+    pub(crate) const fn new(
+        word: &'static str,
+        words: RangeInclusive<usize>,
+        read: fn(&[String]) -> Result<Request, String>,
+    ) -> Self {
+        Self { word, words, read }
+    }
+
+    /// Returns the form of the typed requests that begin with a word.
+    pub fn of_word(word: &str) -> Option<&'static Self> {
+        KINDS.iter().filter_map(|kind| kind.typed.as_ref()).find(|typed| typed.word == word)
+    }
+
+    /// Reads the words after the first word.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the words are not a request.
+    pub fn read(&self, words: &[String]) -> Result<Request, String> {
+        (self.read)(words)
+    }
+}
+
+impl RefusalWords {
+    /// Returns the words for a kind in the audit log.
+    pub fn of_kind(kind: &str) -> Option<&'static Self> {
+        KINDS.iter().filter_map(|info| info.refusals.as_ref()).find(|words| words.kind == kind)
+    }
+
+    /// Returns the reason for people.
+    pub fn reason(&self, word: &str) -> Option<&'static str> {
+        self.reasons.iter().find(|(own, _)| *own == word).map(|(_, reason)| *reason)
     }
 }
 

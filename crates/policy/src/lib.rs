@@ -4,8 +4,8 @@
 //! tool uses this crate: listings, annotations, errors, the host. `kitbag-config` reads grants from
 //! a configuration, and `kitbag-host` enforces them.
 //!
-//! This file has the only list of the kinds of grants. Each kind has its own file and implements
-//! [`Kind`].
+//! This file has the only lists of the kinds of grants. Each kind has its own file with its
+//! [`KindInfo`], and implements [`Kind`].
 
 pub mod addresses;
 mod approval;
@@ -23,21 +23,21 @@ mod variable;
 
 pub use approval::{ApprovalRule, ApprovalRuleError, CallToApprove, ClassRule, is_of_class};
 pub use config_value::{ConfigValueError, ConfigValues};
-pub use decision::{Decision, MissingGrant};
+pub use decision::{Decision, GrantRefusal, MissingGrant};
 pub use directory::{
     Access, DirectoryGrant, FileRefusal, GuestPath, GuestPathError, PathRequest, RefusedFile,
     RequestedDirectory,
 };
 pub use http::{HttpGrant, HttpGrants, HttpRefusal, HttpRequest, RefusalKind, UrlPattern};
-pub use kind::{Effects, Kind, KindRequest, Reach};
+pub use kind::{
+    DefaultCeiling, Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords, TypedRequest,
+};
 pub use rate::{ParseRatesError, Period, Rate, RateExceeded, RateUse, Rates};
 pub use secret::{
     Placement, PlacementError, SecretGrant, SecretName, SecretNameError, SecretPlace,
     SecretPlaceError, SecretRelation, SecretRequest, SecretSource,
 };
-pub use storage::{
-    RequestedStorage, StorageGrant, StorageGrantError, StorageRefusal, StorageRequest,
-};
+pub use storage::{RequestedStorage, StorageGrant, StorageGrantError, StorageRequest};
 pub use tools::{RequestedTool, ToolGrant, ToolGrants, ToolRefusal, ToolRequest};
 pub use variable::{VariableGrant, VariableName, VariableNameError, VariableRequest};
 
@@ -46,6 +46,17 @@ use std::fmt;
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// The kinds of grants, in the order in which they are shown for consent: the worst first.
+pub static KINDS: [KindInfo; 7] = [
+    secret::KIND,
+    http::KIND,
+    variable::KIND,
+    directory::KIND,
+    tools::KIND,
+    storage::KIND,
+    config_value::KIND,
+];
 
 /// Everything that a tool may access. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,22 +123,11 @@ pub enum Request {
 /// Decides whether these grants allow a request. One matching grant is enough, so removing a grant
 /// never permits more.
 pub fn decide(grants: &Grants, request: &Request) -> Decision {
-    match request {
-        Request::Path(request) => directory::decide(&grants.directories, request),
-        Request::Variable(request) => match secret::with_variable(&grants.secrets, &request.name) {
-            Some(secret) => Decision::Allowed { by: secret.to_string() },
-            None => variable::decide(&grants.variables, request),
-        },
-        Request::Secret(request) => secret::decide(&grants.secrets, request),
-        Request::Http(request) => http::decide(&grants.http, request),
-        Request::HttpPattern(requested) => http::decide_all(&grants.http, requested),
-        Request::Storage(request) => storage::decide(grants.storage.as_ref(), request),
-        Request::Tool(requested) => tools::decide(&grants.tools, requested),
-    }
+    request.of_kind().decide(grants)
 }
 
 impl Grants {
-    /// Returns the grants by kind: the only list of kinds.
+    /// Returns the grants by kind, in the order in which a tool's grants are listed.
     pub fn kinds(&self) -> [&dyn Kind; 7] {
         let Self { directories, http, variables, config, secrets, storage, tools } = self;
         [directories, http, variables, config, secrets, storage, tools]
@@ -136,14 +136,12 @@ impl Grants {
     /// Returns the first of these grants that `own` does not cover, in one line. Compares paths
     /// only; the host checks links.
     pub fn beyond(&self, own: &Self) -> Option<String> {
-        let Self { directories, http, variables, config, secrets, storage, tools } = self;
-        directory::beyond(directories, &own.directories)
-            .or_else(|| http.beyond(&own.http.grants).map(|(grant, _)| grant.to_string()))
-            .or_else(|| variable::beyond(variables, &own.variables))
-            .or_else(|| config.beyond(&own.config))
-            .or_else(|| secret::beyond(secrets, &own.secrets))
-            .or_else(|| storage::beyond(storage.as_ref(), own.storage.as_ref()))
-            .or_else(|| tools.beyond(&own.tools))
+        self.kinds().into_iter().find_map(|kind| kind.uncovered(own))
+    }
+
+    /// Returns each of the grants as the only grant of a tool.
+    pub fn singles(&self) -> Vec<Self> {
+        self.kinds().into_iter().flat_map(Kind::singles).collect()
     }
 
     /// Reduces the grants for a run that shows the changes of a call: read-only directories and
@@ -165,11 +163,11 @@ impl Grants {
     /// `per_call` are requests that are granted per call.
     pub fn lines(&self, per_call: &[Request]) -> Vec<String> {
         let kinds = self.kinds();
-        let granted = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.reach());
-        let reached: Vec<_> = granted.chain(per_call.iter().map(Request::reach)).collect();
-        let absent = Reach::ALL.into_iter().filter(|reach| !reached.contains(reach));
-        let mut absent = absent.map(Reach::absent).collect::<Vec<_>>().join(", ");
-        if !absent.is_empty() && reached.contains(&Reach::Tool) {
+        let granted = kinds.iter().filter(|kind| !kind.is_empty()).map(|kind| kind.key());
+        let reached: Vec<_> = granted.chain(per_call.iter().map(Request::key)).collect();
+        let absent = KINDS.iter().rev().filter(|kind| !reached.contains(&kind.key));
+        let mut absent = absent.filter_map(|kind| kind.absent).collect::<Vec<_>>().join(", ");
+        if !absent.is_empty() && reached.contains(&ToolGrants::KEY) {
             // The called tools have grants of their own.
             absent.push_str(" of its own");
         }
@@ -293,7 +291,7 @@ impl RequestedGrants {
     ) -> impl Iterator<Item = (Request, MissingGrant)> + 'a {
         let is_granted_some = |key: &str| {
             let mut of_kind = self.requests().filter(|request| request.key() == key);
-            of_kind.any(|request| request.is_granted_in_part(grants))
+            of_kind.any(|request| request.of_kind().is_granted_in_part(grants))
         };
         let is_required = |key: &str| self.required.iter().any(|required| required == key);
         self.missing(grants)
@@ -324,39 +322,9 @@ impl Request {
         matches!(self, Self::Path(request) if !request.is_workspace())
     }
 
-    /// Returns the requested resource.
-    pub fn reach(&self) -> Reach {
-        self.of_kind().reach()
-    }
-
     /// Returns the key of the kind under `grants`.
     pub fn key(&self) -> &'static str {
-        match self {
-            Self::Path(_) => DirectoryGrant::KEY,
-            Self::Variable(_) => VariableGrant::KEY,
-            Self::Secret(_) => SecretGrant::KEY,
-            Self::Http(_) | Self::HttpPattern(_) => HttpGrant::KEY,
-            Self::Storage(_) => StorageGrant::KEY,
-            Self::Tool(_) => ToolGrants::KEY,
-        }
-    }
-
-    /// Returns true if a part of the request is granted: a path by a directory that contains it or
-    /// is below it, other requests by any grant of the kind.
-    fn is_granted_in_part(&self, grants: &Grants) -> bool {
-        match self {
-            Self::Path(request) => {
-                grants.directories.iter().any(|grant| grant.guest.overlaps(&request.guest))
-            }
-            Self::Variable(_) => {
-                let mut secrets = grants.secrets.iter();
-                !grants.variables.is_empty() || secrets.any(|secret| !secret.variables.is_empty())
-            }
-            Self::Secret(_) => !grants.secrets.is_empty(),
-            Self::Http(_) | Self::HttpPattern(_) => !grants.http.is_empty(),
-            Self::Storage(_) => grants.storage.is_some(),
-            Self::Tool(_) => !grants.tools.is_empty(),
-        }
+        self.of_kind().info().key
     }
 
     /// Returns true if each call of a built-in receives its own grant, since the grant depends on
@@ -382,6 +350,16 @@ mod tests {
         let guest = guest.parse().unwrap();
         let (host, include) = (PathBuf::from("/tmp"), Vec::new());
         DirectoryGrant { host, guest, access, include, protected: None, identity: None }
+    }
+
+    #[test]
+    fn each_kind_is_declared_once() {
+        let grants = Grants::default();
+        let mut declared = KINDS.each_ref().map(|kind| kind.key);
+        let mut held = grants.kinds().map(|kind| kind.key());
+        declared.sort_unstable();
+        held.sort_unstable();
+        assert_eq!(declared, held);
     }
 
     #[test]

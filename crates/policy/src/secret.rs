@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::decision::{Decision, MissingGrant};
 use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, TypedRequest};
 use crate::variable::VariableName;
+use crate::{Grants, Request};
 
 /// The name of a secret, which matches `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. The name is not secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -122,12 +123,6 @@ pub struct SecretGrant {
     pub in_body: bool,
 }
 
-/// Returns the first of these grants that `own` does not cover.
-pub(crate) fn beyond(grants: &[SecretGrant], own: &[SecretGrant]) -> Option<String> {
-    let is_held = |grant: &SecretGrant| own.iter().any(|own| own.holds(grant));
-    grants.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
-}
-
 /// Returns the grant whose placeholder is in a variable of the tool.
 pub(crate) fn with_variable<'a>(
     grants: &'a [SecretGrant],
@@ -221,16 +216,16 @@ pub(crate) fn decide(grants: &[SecretGrant], request: &SecretRequest) -> Decisio
 }
 
 impl KindRequest for SecretRequest {
-    fn reach(&self) -> Reach {
-        Reach::Secret
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide(&grants.secrets, self)
     }
 
     fn brief(&self) -> String {
         self.to_string()
-    }
-
-    fn is_given_by_call(&self) -> bool {
-        false
     }
 }
 
@@ -240,13 +235,18 @@ impl fmt::Display for SecretRequest {
     }
 }
 
-impl Kind for Vec<SecretGrant> {
-    fn key(&self) -> &'static str {
-        SecretGrant::KEY
-    }
+/// The kind of these grants. A secret is useless without a grant of the network.
+pub(crate) const KIND: KindInfo = KindInfo {
+    typed: Some(TypedRequest::new("secret", 1..=1, |words| {
+        let name = SecretName::new(&*words[0]).map_err(|error| error.to_string())?;
+        Ok(Request::Secret(SecretRequest { name }))
+    })),
+    ..KindInfo::new(SecretGrant::KEY, "secrets", GrantForm::Table)
+};
 
-    fn reach(&self) -> Reach {
-        Reach::Secret
+impl Kind for Vec<SecretGrant> {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -274,6 +274,17 @@ impl Kind for Vec<SecretGrant> {
         };
         // Secrets that are only in a variable are not typed here.
         self.iter().filter(|grant| grant.added.is_some()).map(secret).collect()
+    }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        let is_held = |grant: &SecretGrant| own.secrets.iter().any(|own| own.holds(grant));
+        self.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        let single =
+            |grant: &SecretGrant| Grants { secrets: vec![grant.clone()], ..Grants::default() };
+        self.iter().map(single).collect()
     }
 }
 
@@ -664,8 +675,9 @@ mod tests {
         };
         let repos: &[&str] = &["https://api.github.com/repos/**"];
         let check = |requested: &SecretGrant, own: &SecretGrant, expected: bool| {
-            let beyond = beyond(std::slice::from_ref(requested), std::slice::from_ref(own));
-            assert_eq!(beyond.is_none(), expected, "{requested} in {own}");
+            let grants = Grants { secrets: vec![own.clone()], ..Grants::default() };
+            let uncovered = vec![requested.clone()].uncovered(&grants);
+            assert_eq!(uncovered.is_none(), expected, "{requested} in {own}");
         };
         check(&grant(Some(repos), true), &grant(None, true), true);
         check(&grant(None, true), &grant(Some(repos), true), false);

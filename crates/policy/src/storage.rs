@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::decision::{Decision, MissingGrant};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{
+    DefaultCeiling, Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords, TypedRequest,
+};
+use crate::{Grants, Request};
 
 /// Persistent values of a tool, by key, that no other tool can access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +35,6 @@ pub enum StorageGrantError {
 /// A request for storage of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageRequest(pub StorageGrant);
-
-/// A failed use of storage that a person must resolve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StorageRefusal {
-    /// The reason, in one line.
-    pub reason: String,
-    /// The grant that would allow it. `None`: no grant can.
-    pub missing: Option<MissingGrant>,
-}
 
 /// The storage that a tool requests: `true` or a size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,20 +152,31 @@ pub(crate) fn decide(grant: Option<&StorageGrant>, request: &StorageRequest) -> 
     }
 }
 
-/// Returns the grant if `own` is smaller.
-pub(crate) fn beyond(grant: Option<&StorageGrant>, own: Option<&StorageGrant>) -> Option<String> {
-    let grant = grant?;
-    let is_within = own.is_some_and(|own| grant.is_within(own));
-    (!is_within).then(|| grant.to_string())
-}
+/// The kind of these grants. The data is not outside the sandbox.
+pub(crate) const KIND: KindInfo = KindInfo {
+    imports: Some("wasi:keyvalue/"),
+    ceiling: DefaultCeiling::Setting(|| StorageGrant::default().as_setting()),
+    typed: Some(TypedRequest::new(StorageGrant::KEY, 0..=1, |words| {
+        let size = words.first().map(|size| size.parse::<ByteSize>()).transpose();
+        let size = size.map_err(|error| error.to_string())?;
+        let grant = StorageGrant::new(size, None).map_err(|error| error.to_string())?;
+        Ok(Request::Storage(StorageRequest(grant)))
+    })),
+    refusals: Some(RefusalWords {
+        kind: "storage",
+        access: "keep anything",
+        reasons: &[
+            ("grant", "not granted"),
+            ("quota", "the granted quota is used up"),
+            ("unusable", "the storage cannot be used"),
+        ],
+    }),
+    ..KindInfo::new(StorageGrant::KEY, "storage", GrantForm::Setting)
+};
 
 impl Kind for Option<StorageGrant> {
-    fn key(&self) -> &'static str {
-        StorageGrant::KEY
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Storage
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -198,19 +203,28 @@ impl Kind for Option<StorageGrant> {
             None => false.into(),
         }
     }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        let is_held = |grant: &&StorageGrant| own.storage.is_some_and(|own| grant.is_within(&own));
+        self.as_ref().filter(|grant| !is_held(grant)).map(StorageGrant::to_string)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        self.iter().map(|grant| Grants { storage: Some(*grant), ..Grants::default() }).collect()
+    }
 }
 
 impl KindRequest for StorageRequest {
-    fn reach(&self) -> Reach {
-        Reach::Storage
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide(grants.storage.as_ref(), self)
     }
 
     fn brief(&self) -> String {
         format!("keeps up to {}", self.0.quota)
-    }
-
-    fn is_given_by_call(&self) -> bool {
-        false
     }
 }
 

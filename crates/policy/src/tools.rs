@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::decision::{Decision, MissingGrant};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords, TypedRequest};
 use crate::rate::Rates;
+use crate::{Grants, Request};
 
 /// The name by which a tool calls another tool. It has the form of a tool name.
 pub type Alias = ToolName;
@@ -428,8 +429,12 @@ impl RequestedTools {
 }
 
 impl KindRequest for RequestedTool {
-    fn reach(&self) -> Reach {
-        Reach::Tool
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide(&grants.tools, self)
     }
 
     fn brief(&self) -> String {
@@ -437,10 +442,6 @@ impl KindRequest for RequestedTool {
             Self::Caller => CALLER_BRIEF.to_owned(),
             Self::Alias { alias, .. } => format!("calls {alias}"),
         }
-    }
-
-    fn is_given_by_call(&self) -> bool {
-        false
     }
 }
 
@@ -459,13 +460,36 @@ impl fmt::Display for RequestedTool {
     }
 }
 
-impl Kind for ToolGrants {
-    fn key(&self) -> &'static str {
-        Self::KEY
-    }
+/// The kind of these grants. The other tools have grants of their own.
+pub(crate) const KIND: KindInfo = KindInfo {
+    imports: Some("kitbag:tool/tools"),
+    typed: Some(TypedRequest::new("tool", 1..=2, |words| {
+        let alias = Alias::new(&*words[0]).map_err(|error| error.to_string())?;
+        let object = |text: &String| serde_json::from_str::<Map<String, Value>>(text);
+        let arguments = words.get(1).map(object).transpose().map_err(|error| {
+            format!("the arguments of `{alias}` are not a JSON object: {error}")
+        })?;
+        Ok(Request::Tool(RequestedTool::Alias { alias, arguments }))
+    })),
+    refusals: Some(RefusalWords {
+        kind: "tool",
+        access: "call `{}`",
+        reasons: &[
+            ("grant", "not granted"),
+            ("limit", "the limit `tool_calls` is reached"),
+            ("depth", "nested calls are too deep"),
+            ("arguments", "the arguments are not valid"),
+            ("unknown", "the tool does not exist"),
+            ("trust", "the workspace is not trusted"),
+            ("disabled", "it is disabled"),
+        ],
+    }),
+    ..KindInfo::new(ToolGrants::KEY, "other tools", GrantForm::Table)
+};
 
-    fn reach(&self) -> Reach {
-        Reach::Tool
+impl Kind for ToolGrants {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -503,6 +527,21 @@ impl Kind for ToolGrants {
         match self {
             Self::Caller => Self::CALLER.into(),
             _ => self.iter().map(|(alias, grant)| (alias.to_string(), grant.to_json())).collect(),
+        }
+    }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        self.beyond(&own.tools)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        let single = |tools| Grants { tools, ..Grants::default() };
+        match self {
+            Self::Caller => vec![single(Self::Caller)],
+            _ => self
+                .iter()
+                .map(|(alias, grant)| single(Self::aliases([(alias.clone(), grant.clone())])))
+                .collect(),
         }
     }
 }

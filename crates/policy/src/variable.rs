@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::decision::{Decision, MissingGrant};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, TypedRequest};
+use crate::{Grants, Request, secret};
 
 /// A variable that a tool may read. `Debug` does not show its value.
 #[derive(Clone, PartialEq, Eq)]
@@ -69,12 +70,6 @@ pub(crate) fn decide(grants: &[VariableGrant], request: &VariableRequest) -> Dec
             missing: Some(MissingGrant::of_list(VariableGrant::KEY, request.name.as_entry())),
         },
     }
-}
-
-/// Returns the first of these grants that `own` does not cover.
-pub(crate) fn beyond(grants: &[VariableGrant], own: &[VariableGrant]) -> Option<String> {
-    let is_held = |grant: &VariableGrant| own.iter().any(|own| own.name == grant.name);
-    grants.iter().find(|grant| !is_held(grant)).map(VariableGrant::to_string)
 }
 
 impl VariableGrant {
@@ -179,13 +174,20 @@ impl VariableName {
     }
 }
 
-impl Kind for Vec<VariableGrant> {
-    fn key(&self) -> &'static str {
-        VariableGrant::KEY
-    }
+/// The kind of these grants.
+pub(crate) const KIND: KindInfo = KindInfo {
+    absent: Some("no environment"),
+    imports: Some("wasi:cli/environment"),
+    typed: Some(TypedRequest::new(VariableGrant::KEY, 1..=1, |words| {
+        let name = VariableName::new(&*words[0]).map_err(|error| error.to_string())?;
+        Ok(Request::Variable(VariableRequest { name }))
+    })),
+    ..KindInfo::new(VariableGrant::KEY, "variables", GrantForm::List)
+};
 
-    fn reach(&self) -> Reach {
-        Reach::Environment
+impl Kind for Vec<VariableGrant> {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -207,19 +209,40 @@ impl Kind for Vec<VariableGrant> {
     fn to_json(&self) -> Value {
         self.iter().map(|grant| grant.name.as_str()).collect()
     }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        let is_held =
+            |grant: &VariableGrant| own.variables.iter().any(|own| own.name == grant.name);
+        self.iter().find(|grant| !is_held(grant)).map(VariableGrant::to_string)
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        let single =
+            |grant: &VariableGrant| Grants { variables: vec![grant.clone()], ..Grants::default() };
+        self.iter().map(single).collect()
+    }
 }
 
 impl KindRequest for VariableRequest {
-    fn reach(&self) -> Reach {
-        Reach::Environment
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        match secret::with_variable(&grants.secrets, &self.name) {
+            Some(secret) => Decision::Allowed { by: secret.to_string() },
+            None => decide(&grants.variables, self),
+        }
     }
 
     fn brief(&self) -> String {
         brief(&self.name)
     }
 
-    fn is_given_by_call(&self) -> bool {
-        false
+    /// The placeholder of a secret is a part.
+    fn is_granted_in_part(&self, grants: &Grants) -> bool {
+        let mut secrets = grants.secrets.iter();
+        !grants.variables.is_empty() || secrets.any(|secret| !secret.variables.is_empty())
     }
 }
 
@@ -340,12 +363,14 @@ mod tests {
     proptest! {
         #[test]
         fn variables_need_a_grant_of_their_exact_name(granted in names(), requested in names()) {
-            let grants: Vec<_> = granted.iter().map(|name| grant(name)).collect();
+            let variables: Vec<_> = granted.iter().map(|name| grant(name)).collect();
+            let grants = Grants { variables, ..Grants::default() };
             for requested in requested {
                 let request = VariableRequest { name: name(requested) };
-                let is_allowed = matches!(decide(&grants, &request), Decision::Allowed { .. });
+                let is_allowed = matches!(request.decide(&grants), Decision::Allowed { .. });
                 prop_assert_eq!(is_allowed, granted.contains(&requested));
-                prop_assert_eq!(beyond(&[grant(requested)], &grants).is_none(), is_allowed);
+                let uncovered = vec![grant(requested)].uncovered(&grants);
+                prop_assert_eq!(uncovered.is_none(), is_allowed);
             }
         }
     }

@@ -40,7 +40,7 @@ fn recall(leaks: &Leaks) {
     println!("recall: {} of {} texts of {} rules", total.0, total.1, found.len());
 }
 
-/// Prints the findings in the files of a directory, with counts.
+/// Prints the findings in the files of a directory and their number.
 fn findings(leaks: &Leaks, directory: PathBuf) {
     let (mut files, mut bytes, mut blocks) = (0u64, 0u64, 0u64);
     let mut rules = BTreeMap::<(bool, String), (u64, u64)>::new();

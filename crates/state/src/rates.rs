@@ -1,7 +1,7 @@
 //! Rate counters: in memory, or in a file that all processes of the user share.
 //!
 //! `kitbag-policy` decides what a rate allows. This crate stores the spent amount without losing
-//! counts: it locks and reads the file, writes a temporary file and renames it. Nothing is read or
+//! counted: it locks and reads the file, writes a temporary file and renames it. Nothing is read or
 //! written before the first call with a rate.
 
 mod entries;

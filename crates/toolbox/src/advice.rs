@@ -14,8 +14,8 @@ use kitbag_contract::{Action, ErrorInfo, LimitKind, Outcome};
 use kitbag_host::{CallError, Completion, LoadError, RefusedAccess, SOCKETS_ADVICE};
 use kitbag_policy::tools::Alias;
 use kitbag_policy::{
-    Access, DirectoryGrant, GuestPath, HttpRefusal, MissingGrant, RefusedFile, Request,
-    RequestedTool, StorageRefusal, ToolGrants, VariableGrant,
+    Access, DirectoryGrant, GrantRefusal, GuestPath, HttpRefusal, MissingGrant, RefusedFile,
+    Request, RequestedTool, ToolGrants, VariableGrant,
 };
 use serde_json::{Map, Value};
 
@@ -88,7 +88,7 @@ impl Refused<'_> {
             RefusedAccess::Request(HttpRefusal { reason, missing, .. }) => {
                 Some(self.request(reason, missing.as_ref(), audience))
             }
-            RefusedAccess::Storage(_) => None,
+            RefusedAccess::Grant(_) => None,
         }));
         lines.extend(self.disabled_tools(audience));
         lines.extend(self.outside_path(audience));
@@ -105,7 +105,7 @@ impl Refused<'_> {
         }
         for refused in &completion.refused {
             // If the tool requests it, a line above has the same advice.
-            if let RefusedAccess::Storage(StorageRefusal { reason, missing }) = refused
+            if let RefusedAccess::Grant(GrantRefusal { reason, missing, .. }) = refused
                 && !missing.as_ref().is_some_and(|missing| requested.contains(missing))
             {
                 lines.push(self.request(reason, missing.as_ref(), audience));

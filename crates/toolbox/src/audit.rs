@@ -233,7 +233,7 @@ impl Audited {
                 refusal.target = shown(&refusal.target).to_string();
                 is_refusal
             }
-            RefusedKind::Http | RefusedKind::Storage => true,
+            _ => true,
         });
         self.refusals().append(refusals);
         let mut known = self.known();
@@ -458,19 +458,13 @@ fn take_one(left: &AtomicUsize) -> bool {
 }
 
 fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
-    let kind = match refusal.kind {
-        RefusedKind::Http => "http",
-        RefusedKind::File => "file",
-        RefusedKind::Tool | RefusedKind::Lookup => "tool",
-        RefusedKind::Storage => "storage",
-    };
     RefusalEvent {
         call: call.id.clone(),
         workspace: call.workspace.clone(),
         caller: call.caller.clone(),
         client: call.client.clone(),
         tool: call.tool.clone(),
-        kind: kind.to_owned(),
+        kind: refusal.kind.word().to_owned(),
         target: refusal.target,
         reason: refusal.reason.to_owned(),
         by: refusal.by,

@@ -47,8 +47,8 @@ static REALLOC: unsafe extern "C" fn(*mut c_void, usize, usize, usize) -> *mut c
     cabi_realloc;
 
 // SAFETY: the functions of the C library return unused memory of at least that size, or null;
-// `malloc` and `realloc` align it to `ALIGNMENT`, and larger alignments use `aligned_alloc`. None
-// of these functions panics.
+// `malloc` and `realloc` align it to `ALIGNMENT`, and larger alignments use `aligned_alloc`. These
+// functions do not panic.
 #[expect(unsafe_code, reason = "an allocator is")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

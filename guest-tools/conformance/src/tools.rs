@@ -52,7 +52,7 @@ pub(crate) fn describe() -> impl Iterator<Item = Description> {
             "test_elicitation" => json!({
                 "type": "object",
                 "properties": {
-                    "message": { "type": "string", "description": "What to ask." },
+                    "message": { "type": "string", "description": "The question." },
                 },
                 "required": ["message"],
                 "additionalProperties": false,

@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 /// Returns a text as it looks: without invisible characters, and with one character for all
-/// look-alikes. Texts that look alike are then equal.
+/// look-alikes. Strings that look alike are then equal.
 pub(crate) fn look(text: &str) -> String {
     let mut looks = String::with_capacity(text.len());
     text.chars().for_each(|char| look_of(char, &mut |char| looks.push(char)));

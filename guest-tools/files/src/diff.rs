@@ -22,7 +22,7 @@ const COMPARED_BYTES: usize = 1 << 20;
 /// Time limit of a diff. At the limit the diff is longer than necessary.
 const TIME: Duration = Duration::from_millis(500);
 
-/// Returns the difference of two texts, as a unified diff without header.
+/// Returns the difference of two strings, as a unified diff without header.
 pub(crate) fn diff(old: &str, new: &str) -> String {
     // Common lines at the start and the end are not compared. There may be millions.
     let lines = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
@@ -56,7 +56,7 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
     format!("{part}{end}[{left} of the diff omitted]\n")
 }
 
-/// Returns the hunks of two texts that follow this many lines.
+/// Returns the hunks of two strings that follow this many lines.
 fn hunks(old: &str, new: &str, before: usize) -> String {
     let diff = TextDiff::configure().timeout(TIME).diff_lines(old, new);
     let mut shown = String::new();

@@ -39,7 +39,7 @@ const FUZZ: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     Exact,
-    /// Ignores whitespace at both ends of a line.
+    /// Ignores leading and trailing whitespace of a line.
     Trimmed,
     /// Compares the look of all lines in the hunk, including removed ones.
     Alike,

@@ -1,5 +1,5 @@
 //! A tool that stores values with `wasi:keyvalue`. Each call performs the single operation in its
-//! arguments, some of which no honest tool would perform.
+//! arguments, also those that no honest tool would perform.
 //!
 //! For tests only; not part of kitbag.
 

@@ -69,7 +69,7 @@ impl Document {
         Ok(Self { text, has_more })
     }
 
-    /// Truncates to at most this many bytes, at the end of a line if possible.
+    /// Truncates to at most this many bytes, after a complete line if possible.
     pub(crate) fn cut(&mut self, limit: usize) {
         if self.text.len() > limit {
             self.has_more = true;

@@ -1,4 +1,4 @@
-//! Ranking by BM25: the weight of a word grows as fewer texts contain it, and with its frequency
+//! Ranking by BM25: the weight of a word grows as fewer documents contain it, and with its frequency
 //! relative to the length of the text.
 //!
 //! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009),
@@ -12,7 +12,7 @@ const K1: f32 = 1.2;
 /// The influence of the length of a text.
 const B: f32 = 0.75;
 
-/// The ranked texts. Only those with a word of the query are kept.
+/// The ranked documents. Only those with a word of the query are kept.
 pub(crate) struct Ranking<'a, T> {
     asked: &'a [String],
     texts: usize,
@@ -54,7 +54,7 @@ impl<'a, T: Ord> Ranking<'a, T> {
         self.found.extend(counts.map(|counts| Found { text, words, counts }));
     }
 
-    /// Returns the texts with a word of the query, best first; for equal ranks, the greatest first.
+    /// Returns the documents with a word of the query, best first; for equal ranks, the greatest first.
     pub(crate) fn best(self) -> Vec<T> {
         let average = (self.words as f32 / self.texts.max(1) as f32).max(1.0);
         let rarity: Vec<f32> = (0..self.asked.len())

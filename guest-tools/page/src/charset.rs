@@ -83,7 +83,7 @@ impl Guess {
         self.detector.feed(&[], true);
     }
 
-    /// Returns the most likely encoding. The top-level domain of `url` helps with short texts.
+    /// Returns the most likely encoding. The top-level domain of `url` helps with short pages.
     pub(crate) fn encoding(self, url: Option<&Url>) -> &'static Encoding {
         let domain = match url.and_then(Url::host) {
             Some(Host::Domain(domain)) => domain.trim_end_matches('.').rsplit('.').next(),

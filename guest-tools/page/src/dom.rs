@@ -1,4 +1,4 @@
-//! Elements of a page: their names, attributes, texts and positions.
+//! Elements of a page: their names, attributes, text and positions.
 
 use std::rc::Rc;
 

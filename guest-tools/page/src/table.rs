@@ -284,7 +284,7 @@ impl Grid {
     }
 }
 
-/// Merges heading rows: each column has all of its texts in order.
+/// Merges heading rows: each column has the text of all its cells in order.
 fn joined(headings: &[Vec<Cell>], columns: usize) -> Vec<Cell> {
     if let [only] = headings {
         return only.clone();

@@ -1,5 +1,4 @@
-//! A tool that calls other tools in the steps of its arguments, some of which no honest tool would
-//! perform.
+//! A tool that calls other tools in the steps of its arguments, also as no honest tool would.
 //!
 //! For tests only; not part of kitbag.
 

@@ -290,7 +290,7 @@ impl<T: Tool> bindings::Guest for T {
     }
 }
 
-/// Returns the argument without which there would be no error or a different one.
+/// Returns the argument that causes the error: without it, there is none or a different one.
 fn culprit<T: DeserializeOwned>(arguments: &str, why: &str) -> Option<String> {
     let arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
     let is_culprit = |key: &&String| {

@@ -2,7 +2,7 @@
 //! its names: `wit/gadget.wit` has its own package, interface and types.
 //!
 //! The arguments are `text`, or `path` for a file relative to the context's root, and `confirm`,
-//! which makes the tool ask before it counts.
+//! which makes the tool ask before it adds.
 
 use std::collections::BTreeMap;
 use std::path::Path;

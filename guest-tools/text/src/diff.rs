@@ -28,7 +28,7 @@ fn three() -> usize {
     3
 }
 
-/// Compares two texts line by line and returns a unified diff.
+/// Compares two strings line by line and returns a unified diff.
 pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, ErrorInfo> {
     let Arguments { old, old_path, new, new_path, context, max_bytes } = arguments;
     let names = (old_path.clone(), new_path.clone());
@@ -70,7 +70,7 @@ pub(crate) fn diff_text(call: &Call, arguments: Arguments) -> Result<String, Err
     Ok(answer)
 }
 
-/// Reports texts that differ only in their line endings, which a diff would not show.
+/// Reports strings that differ only in their line endings, which a diff would not show.
 fn of_line_endings(old: &str, new: &str) -> Option<String> {
     let lines = |text| str::lines(text);
     if !lines(old).eq(lines(new)) || old.ends_with('\n') != new.ends_with('\n') {

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TOTAL_MIB: u64 = 384;
 
 /// Number of answered requests of an attack, and number of clients.
-const ANSWERED: usize = 24;
+const ANSWERED: usize = 16;
 const CLIENTS: usize = 16;
 
 /// A server with the tool `probe`, and a request for it in the stateless revision.

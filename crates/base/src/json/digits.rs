@@ -144,7 +144,7 @@ fn find(text: &str) -> Result<Vec<(usize, &str)>, JsonError> {
         let mantissa = number.split(['e', 'E']).next().unwrap_or(number);
         let fraction = mantissa.split_once('.').map_or("", |(_, fraction)| fraction);
         let ends_in_zero = fraction.len() > 1 && fraction.ends_with('0');
-        // Longer texts are not checked twice.
+        // Longer text is not checked twice.
         if !ends_in_zero && mantissa.len() <= FLOAT_DIGITS && !number.contains('-') {
             continue;
         }

@@ -425,7 +425,7 @@ pub(crate) fn recorded(
         component: source.component.digest,
         description,
         schema,
-        wishes: requests,
+        requested: requests,
         imports: source.imports(),
         manifest: source.manifest.as_ref().map(requests::recorded),
     }

@@ -14,12 +14,12 @@ use kitbag::toolbox::consent::{
 use serde_json::{Value, json};
 
 use crate::commands::consent::add::grants::{Bounds, RequestedSettings};
-use crate::commands::consent::add::requests::{self, RequestedGrant};
+use crate::commands::consent::add::requests::{self, RequestedGrant, form};
 use crate::commands::consent::add::screen::{beginning, own_risks};
 use crate::commands::consent::add::source::{OtherProgram, Source};
 use crate::commands::consent::add::tool_files::ToolFiles;
 use crate::commands::consent::add::trial;
-use crate::commands::consent::add::wording::{Reader, is_kind};
+use crate::commands::consent::add::wording::Reader;
 use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, recorded};
 use crate::commands::tools::findings::Finding;
@@ -218,9 +218,9 @@ impl<'a> Difference<'a> {
 
     /// Returns the difference as JSON, with the requests of the component and of the manifest.
     fn as_value(&self, name: &ToolName, is_recorded: bool) -> Value {
-        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
-        let added = self.new.wishes.iter().filter(|request| !then.contains(request)).cloned();
-        let removed = then.iter().filter(|request| !self.new.wishes.contains(request)).cloned();
+        let then = self.old.map(|old| &*old.requested).unwrap_or_default();
+        let added = self.new.requested.iter().filter(|request| !then.contains(request)).cloned();
+        let removed = then.iter().filter(|request| !self.new.requested.contains(request)).cloned();
         let added_grants = self.requested.iter().flat_map(|grant| &grant.lines);
         let added_grants = added_grants.filter(|line| !self.is_recorded(line)).cloned();
         let removed_grants = self.removed_grants().into_iter().flat_map(|grant| grant.lines);
@@ -261,7 +261,7 @@ impl<'a> Difference<'a> {
             ("version", old.version != new.version),
             ("description", old.description != new.description),
             ("schema", old.schema != new.schema),
-            ("requestedGrants", old.wishes != new.wishes),
+            ("requestedGrants", old.requested != new.requested),
             ("imports", old.imports != new.imports),
             ("manifest", old.manifest != new.manifest),
         ];
@@ -349,7 +349,7 @@ impl<'a> Difference<'a> {
         let requested = grants.and_then(|grants| RequestedGrants::read(grants).ok());
         let requests: Vec<_> = requested.iter().flat_map(RequestedGrants::requests).collect();
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let then = self.old.map(|old| &*old.wishes).unwrap_or_default();
+        let then = self.old.map(|old| &*old.requested).unwrap_or_default();
         let item = |recorded: &String| {
             let request = requests.iter().find(|request| line(&request.to_string()) == *recorded);
             let item = match request {
@@ -361,9 +361,9 @@ impl<'a> Difference<'a> {
                 false => item.changed(RequestChange::Added),
             }
         };
-        let gone = then.iter().filter(|request| !self.new.wishes.contains(request));
+        let gone = then.iter().filter(|request| !self.new.requested.contains(request));
         let gone = gone.map(|request| untyped(name, request).changed(RequestChange::Removed));
-        self.new.wishes.iter().map(item).chain(gone).collect()
+        self.new.requested.iter().map(item).chain(gone).collect()
     }
 
     fn manifest_requests(&self, name: &ToolName, reader: &Reader<'_>) -> Vec<RequestItem> {
@@ -409,7 +409,7 @@ fn changed_manifest(old: Option<&LockedManifest>, new: Option<&LockedManifest>) 
     let lines = |manifest: Option<&LockedManifest>| {
         let Some(manifest) = manifest else { return Vec::new() };
         let is_setting =
-            |line: &&String| line.split_once(": ").is_some_and(|(key, _)| !is_kind(key));
+            |line: &&String| line.split_once(": ").is_some_and(|(key, _)| form(key).is_none());
         let mut lines = vec![format!("{} {}", manifest.file, beginning(&manifest.digest))];
         lines.extend(manifest.author.iter().map(|author| format!("author: {author}")));
         lines.extend(manifest.requests.iter().filter(is_setting).cloned());

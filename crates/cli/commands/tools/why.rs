@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use kitbag::base::shell;
 use kitbag::base::text::{printable, shown};
-use kitbag::base::{ByteSize, shell};
 use kitbag::config::{
     Config, ConfiguredTool, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal,
     ToolSource,
@@ -11,9 +11,8 @@ use kitbag::config::{
 use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
 use kitbag::policy::{
-    Access, Decision, GuestPath, HttpRequest, PathRequest, Request, RequestedTool, SecretName,
-    SecretRequest, StorageGrant, StorageRequest, ToolGrants, ToolRequest, VariableName,
-    VariableRequest, decide,
+    Access, Decision, GuestPath, HttpRequest, PathRequest, Request, RequestedTool, SecretRequest,
+    ToolGrants, ToolRequest, TypedRequest, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -107,14 +106,14 @@ fn words(given: &[String]) -> Vec<String> {
     };
     let rest = rest.trim_start();
     let is_method = first.bytes().all(|byte| byte.is_ascii_alphabetic()) && is_url(rest);
-    let words = match (first, rest.split_once(char::is_whitespace)) {
-        ("tool", Some((alias, arguments))) => vec![first, alias, arguments],
-        ("env" | "secret" | "storage" | "tool", None) => vec![first, rest],
-        _ if is_method => vec![first, rest],
+    let words: Vec<_> = rest.splitn(2, char::is_whitespace).collect();
+    let words = match TypedRequest::of_word(first) {
+        Some(typed) if typed.words.contains(&words.len()) => words,
+        _ if is_method => vec![rest],
         // The path of a file.
         _ => return given.to_vec(),
     };
-    words.into_iter().map(str::to_owned).collect()
+    [first].into_iter().chain(words).map(str::to_owned).collect()
 }
 
 /// Returns whether a word is meant as a URL and not as a file path.
@@ -128,32 +127,13 @@ fn asked(words: &[String], write: bool) -> Result<WhyRequest, CliError> {
     let http =
         |method: &str, url: &str| WhyRequest::Http { method: method.into(), url: url.into() };
     let usage = |reason: String| CliError::Usage(reason);
+    if let [first, rest @ ..] = words
+        && let Some(typed) = TypedRequest::of_word(first)
+        && typed.words.contains(&rest.len())
+    {
+        return typed.read(rest).map(WhyRequest::Request).map_err(usage);
+    }
     Ok(match words {
-        [kind, name] if kind == "env" => {
-            let name =
-                VariableName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
-            WhyRequest::Request(Request::Variable(VariableRequest { name }))
-        }
-        [kind, name] if kind == "secret" => {
-            let name = SecretName::new(name.as_str()).map_err(|error| usage(error.to_string()))?;
-            WhyRequest::Request(Request::Secret(SecretRequest { name }))
-        }
-        [kind, size @ ..] if kind == "storage" && size.len() < 2 => {
-            let size = size.first().map(|size| size.parse::<ByteSize>()).transpose();
-            let size = size.map_err(|error| usage(error.to_string()))?;
-            let grant = StorageGrant::new(size, None);
-            let grant = grant.map_err(|error| usage(error.to_string()))?;
-            WhyRequest::Request(Request::Storage(StorageRequest(grant)))
-        }
-        [kind, alias, arguments @ ..] if kind == "tool" => {
-            let alias = Alias::new(alias.as_str()).map_err(|error| usage(error.to_string()))?;
-            let object = |text: &String| serde_json::from_str::<Map<String, Value>>(text);
-            let arguments = arguments.first().map(object).transpose();
-            let arguments = arguments.map_err(|error| {
-                usage(format!("the arguments of `{alias}` are not a JSON object: {error}"))
-            })?;
-            WhyRequest::Request(Request::Tool(RequestedTool::Alias { alias, arguments }))
-        }
         [method, url] => http(method, url),
         [url] if is_url(url) => http("GET", url),
         [path] => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
 use kitbag_policy::{
-    DirectoryGrant, FileRefusal, MissingGrant, PathRequest, RefusedFile, StorageGrant,
+    DefaultCeiling, DirectoryGrant, FileRefusal, KindInfo, MissingGrant, PathRequest, RefusedFile,
 };
 
 use crate::advise::audience::Audience;
@@ -118,11 +118,12 @@ impl Config {
     ) -> GrantAdvice {
         let key = missing.key;
         let has_ceiling = self.grant_ceiling.has(key);
-        // Without a ceiling in the user config, the default ceiling applies.
-        let is_default = key == StorageGrant::KEY
-            && !has_ceiling
-            && missing.entry == StorageGrant::default().as_setting();
-        let is_bound = key != DirectoryGrant::KEY && !is_default;
+        let is_bound = match KindInfo::of_key(key).map(|kind| kind.ceiling) {
+            Some(DefaultCeiling::Unlimited) => false,
+            // Without a ceiling in the user config, the default ceiling applies.
+            Some(DefaultCeiling::Setting(default)) => has_ceiling || missing.entry != default(),
+            Some(DefaultCeiling::Nothing) | None => true,
+        };
         let is_free = self.workspace_trust.is_trusted() && !has_ceiling;
         let list = self.grants_table(tool, grants, key);
         let line = |missing: &MissingGrant, table: GrantPlace| GrantLine {

@@ -24,7 +24,7 @@ pub struct LockedTool {
     pub schema: Option<ContentDigest>,
     /// The requested grants, a line for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub wishes: Vec<String>,
+    pub requested: Vec<String>,
     /// The imports of the component.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<String>,

@@ -13,7 +13,7 @@ use crate::read::file::SourceFile;
 macro_rules! define {
     ([$($function:ident)*] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
        $untrusted:expr, [$($default:literal)?],
-       $help:literal $(, $limit_help:literal, $ceiling_help:literal)?;)*) => {
+       $flag_help:literal, $help:literal $(, $limit_help:literal, $ceiling_help:literal)?;)*) => {
         /// The limits of one call.
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]

@@ -19,52 +19,66 @@ use crate::report::Report;
 /// The table starts with the names of the functions that map a limit. Each row names one of them.
 ///
 /// A row has the key, the parameter of [`LimitSet`] with the function that maps it, the type in a
-/// file, the environment variable and its parser, the limit in an untrusted workspace, the default
-/// as it is written in a file, and the help for a file. Then come help only for `[limits]` and help
-/// only for `[ceiling]`.
+/// file, the variable of the environment and what parses it, the limit in a workspace that is not
+/// trusted, the default as it is written in a file, the help for the option of the command line, and
+/// the help for a file. Help that is only for `[limits]` follows, and then help that is only for
+/// `[ceiling]`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! with_limits {
     ($then:ident) => {
         $then! {
             [size time number fuel]
-            memory: S size String, "KITBAG_LIMITS_MEMORY" str::parse, ByteSize::mib(32), ["64MiB"],
+            memory: S size String, "KITBAG_LIMITS_MEMORY" <ByteSize as std::str::FromStr>::from_str, ByteSize::mib(32), ["64MiB"],
+                "Limit the memory of a call, such as 128MiB",
                 "Memory of the call: a number and a unit, such as `64MiB`.";
             time: T time String, "KITBAG_LIMITS_TIME" parse_duration, Duration::from_secs(10), ["30s"],
+                "Limit the time of a call, such as 5s",
                 "Time from start to end: a number and a unit, such as `30s` or `500ms`.";
-            output: S size String, "KITBAG_LIMITS_OUTPUT" str::parse, ByteSize::bytes(256 << 10), ["1MiB"],
+            output: S size String, "KITBAG_LIMITS_OUTPUT" <ByteSize as std::str::FromStr>::from_str, ByteSize::bytes(256 << 10), ["1MiB"],
+                "Limit the size of the answer, such as 64KiB",
                 "Size of the answer: a number and a unit, such as `1MiB`.";
-            written: S size String, "KITBAG_LIMITS_WRITTEN" str::parse, ByteSize::mib(64), ["1GiB"],
+            written: S size String, "KITBAG_LIMITS_WRITTEN" <ByteSize as std::str::FromStr>::from_str, ByteSize::mib(64), ["1GiB"],
+                "Limit the bytes that a call writes to files, such as 64MiB",
                 "Bytes written to files by the call: a number and a unit, such as `1GiB`. Each new \
                  file, directory or link adds 4 KiB.";
             requests: N number NonZeroU64, "KITBAG_LIMITS_REQUESTS" parse_requests, 10, [50],
+                "Limit the HTTP requests of a call, including each hop of a redirect",
                 "HTTP requests of the call, including each hop of a redirect: a positive integer, \
                  such as `100`.";
             tool_calls: N number NonZeroU64, "KITBAG_LIMITS_TOOL_CALLS" parse_tool_calls, 10, [20],
+                "Limit the calls of other tools",
                 "Calls of other tools: a positive integer, such as `100`.";
             fuel: F fuel NonZeroU64, "KITBAG_LIMITS_FUEL" parse_fuel, None, [],
+                "Limit the WebAssembly instructions of a call, the same number on every machine",
                 "WebAssembly instructions of the call, the same number on every machine: a positive \
                  integer, such as `1000000`.",
                 "Default: not counted.",
                 "Also the limit of a tool without one. Default: no ceiling.";
             compile: T time String, "KITBAG_LIMITS_COMPILE" parse_duration, Duration::from_secs(20), ["1m"],
+                "Limit the time to compile the tool, such as 5m",
                 "Time to compile the tool's component if necessary: a number and a unit, such as \
                  `5m`. It does not count towards `time`.";
         }
     };
 }
 
-pub(crate) use with_limits;
+pub(crate) use crate::with_limits;
 
 macro_rules! define {
     ([$size:ident $time:ident $number:ident $fuel:ident] $($key:ident: $param:ident $map:ident $form:ident, $variable:literal $parse:expr,
        $untrusted:expr, [$($default:literal)?], $($help:literal),*;)*) => {
+        /// The limits of a call.
+        pub const LIMITS: &[LimitSpec] = &[
+            $(LimitSpec { key: stringify!($key), variable: $variable }),*
+        ];
+
         /// A value for each limit. The parameters are the types for a size, a time, a number and an
         /// instruction budget. [`Limits`] defines each limit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct LimitSet<S, T, N, F> {
             $(#[doc = concat!("The limit [`Limits::", stringify!($key), "`].")] pub $key: $param,)*
         }
-
-        pub(crate) const LIMITS: usize = [$(stringify!($key)),*].len();
 
         impl<S, T, N, F> LimitSet<S, T, N, F> {
             /// Returns another set with each value mapped. Each function receives `context`, the
@@ -127,6 +141,15 @@ macro_rules! define {
             }
         }
     };
+}
+
+/// A limit of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitSpec {
+    /// The key under `limits`; the option of the command line has dashes instead.
+    pub key: &'static str,
+    /// The variable of the environment.
+    pub variable: &'static str,
 }
 
 with_limits!(define);

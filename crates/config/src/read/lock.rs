@@ -67,7 +67,8 @@ struct LockedToolConfig {
     /// The BLAKE3 digest of its schemas.
     schema: Option<Written<String>>,
     /// The requested grants.
-    wishes: Option<Written<Vec<Written<String>>>>,
+    #[serde(alias = "wishes")]
+    requested: Option<Written<Vec<Written<String>>>>,
     /// The imports of the component.
     imports: Option<Written<Vec<Written<String>>>>,
     /// The manifest that the tool was added with.
@@ -156,7 +157,7 @@ impl Lock {
                 component,
                 description,
                 schema,
-                wishes,
+                requested,
                 imports,
                 manifest,
             } = part.at.value;
@@ -192,7 +193,7 @@ impl Lock {
                 component,
                 description,
                 schema,
-                wishes: list(wishes),
+                requested: list(requested),
                 imports: list(imports),
                 manifest,
             };
@@ -250,7 +251,7 @@ mod tests {
             component: digest(1),
             description: None,
             schema: None,
-            wishes: Vec::new(),
+            requested: Vec::new(),
             imports: Vec::new(),
             manifest: None,
         };
@@ -259,7 +260,7 @@ mod tests {
             origin: Some("~/Downloads/\"weather\".wasm".into()),
             description: Some(digest(2)),
             schema: Some(digest(3)),
-            wishes: vec!["http GET https://a.example/**".into()],
+            requested: vec!["http GET https://a.example/**".into()],
             imports: vec!["wasi:cli/environment@0.2.6".into(), "wasi:io/streams@0.2.6".into()],
             manifest: Some(LockedManifest {
                 file: "skill.toml".into(),
@@ -285,15 +286,16 @@ mod tests {
 
     #[test]
     fn a_file_of_version_1_is_read_and_written_as_version_2() {
-        let tool = |version: u64| {
+        let tool = |version: u64, key: &str| {
             let digest = digest(1);
             format!(
-                "version = {version}\n\n[tools.a]\nversion = \"0.1.0\"\ncomponent = \"{digest}\"\n"
+                "version = {version}\n\n[tools.a]\nversion = \"0.1.0\"\ncomponent = \"{digest}\"\n\
+                 {key} = [\"env LANG\"]\n"
             )
         };
-        let lock = read(&tool(1)).unwrap();
+        let lock = read(&tool(1, "wishes")).unwrap();
         assert_eq!(lock.tools["a"].version.as_deref(), Some("0.1.0"));
-        assert_eq!(lock.to_string(), format!("{HEADER}{}", tool(2)));
+        assert_eq!(lock.to_string(), format!("{HEADER}{}", tool(2, "requested")));
     }
 
     #[test]

@@ -22,7 +22,7 @@ macro_rules! define {
         ///
         /// Any other name that starts with `KITBAG_` causes a warning. Variables of limits are read
         /// here; the others are for the caller to act on.
-        pub const VARIABLES: [&str; LIMITS + 6] = [
+        pub const VARIABLES: [&str; LIMITS.len() + 6] = [
             $($variable,)*
             "KITBAG_WORKSPACE",
             "KITBAG_CONFIG",

@@ -111,8 +111,7 @@ impl Piece {
     }
 }
 
-/// Returns the words of a text, any of which may be a key. Returns `None` if an escape may hide a
-/// word.
+/// Returns the words of a text that may be keys. Returns `None` if an escape may hide a word.
 fn words(text: &str) -> Option<BTreeSet<String>> {
     let has_escapes = ["\\u", "\\U", "\\x"].iter().any(|escape| text.contains(escape));
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

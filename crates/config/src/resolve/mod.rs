@@ -18,6 +18,7 @@ pub(crate) use limits::overrides;
 
 use ceiling::{ceilings, lowered};
 use context::{Context, Directories, tables};
+pub use grants::call::read_grant;
 use grants::ceiling::grant_ceiling;
 use kitbag_fs_guard::{Guard, GuardedPaths};
 use tools::served;

@@ -466,14 +466,11 @@ async fn run_guest<T>(
     let tried_sockets = store.data().tried_sockets;
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
-    let files = granted.directories.take_refused().into_iter().map(RefusedAccess::File);
+    let refused_accesses = granted.take_refused();
     let misses_directories = granted.directories.is_missed();
-    let http = granted.http.take_refused().into_iter().map(RefusedAccess::Request);
     let failed_connections = granted.http.take_unconnected();
     let requests = granted.http.records();
     let request_warnings = granted.http.take_warnings();
-    let storage = granted.take_refused_storage().into_iter().map(RefusedAccess::Storage);
-    let refused_accesses = files.chain(http).chain(storage).collect();
     let mut refusals = granted.take_refusals();
     let touched = granted.directories.take_touched();
     let secrets = granted.secrets.clone();

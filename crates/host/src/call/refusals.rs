@@ -1,7 +1,7 @@
 //! Refusals of a call, for its record and for advice.
 
 use kitbag_policy::{
-    DirectoryGrant, HttpGrant, HttpRefusal, MissingGrant, RefusedFile, StorageGrant, StorageRefusal,
+    DirectoryGrant, GrantRefusal, HttpGrant, HttpRefusal, MissingGrant, RefusedFile,
 };
 
 /// Number of refusals kept per call; the others are only counted. A call that probes a million
@@ -33,8 +33,20 @@ pub enum RefusedAccess {
     File(RefusedFile),
     /// An HTTP request.
     Request(HttpRefusal),
-    /// A use of storage that was refused or failed.
-    Storage(StorageRefusal),
+    /// A use of another kind of grant that was refused or failed.
+    Grant(GrantRefusal),
+}
+
+impl RefusedKind {
+    /// Returns the word for the kind in the audit log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::File => "file",
+            Self::Tool | Self::Lookup => "tool",
+            Self::Storage => "storage",
+        }
+    }
 }
 
 impl RefusedAccess {
@@ -43,7 +55,7 @@ impl RefusedAccess {
         match self {
             Self::File(_) => DirectoryGrant::KEY,
             Self::Request(_) => HttpGrant::KEY,
-            Self::Storage(_) => StorageGrant::KEY,
+            Self::Grant(refused) => refused.key,
         }
     }
 
@@ -53,7 +65,7 @@ impl RefusedAccess {
         match self {
             Self::File(_) => None,
             Self::Request(refused) => refused.missing.as_ref(),
-            Self::Storage(refused) => refused.missing.as_ref(),
+            Self::Grant(refused) => refused.missing.as_ref(),
         }
     }
 
@@ -61,7 +73,7 @@ impl RefusedAccess {
     pub fn as_request(&self) -> Option<&HttpRefusal> {
         match self {
             Self::Request(refused) => Some(refused),
-            Self::File(_) | Self::Storage(_) => None,
+            Self::File(_) | Self::Grant(_) => None,
         }
     }
 }

@@ -6,7 +6,7 @@
 use kitbag_base::ByteSize;
 use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
-use kitbag_policy::Reach;
+use kitbag_policy::http::NO_NETWORK;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 use wasmtime::component::types::{Component, ComponentItem};
@@ -128,26 +128,26 @@ const OFFERED: &[(&str, &str, Add)] = &[
     }),
     // Offered so that a component which only links them runs; every address and every name is
     // refused.
-    ("wasi:sockets/instance-network", Reach::Network.absent(), |l| {
+    ("wasi:sockets/instance-network", NO_NETWORK, |l| {
         sockets::instance_network::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/ip-name-lookup", Reach::Network.absent(), |l| {
+    ("wasi:sockets/ip-name-lookup", NO_NETWORK, |l| {
         sockets::ip_name_lookup::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
-    ("wasi:sockets/network", Reach::Network.absent(), |l| {
+    ("wasi:sockets/network", NO_NETWORK, |l| {
         let options = sockets::network::LinkOptions::default();
         sockets::network::add_to_linker::<_, WasiSockets>(l, &options, State::sockets)
     }),
-    ("wasi:sockets/tcp", Reach::Network.absent(), |l| {
+    ("wasi:sockets/tcp", NO_NETWORK, |l| {
         sockets::tcp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/tcp-create-socket", Reach::Network.absent(), |l| {
+    ("wasi:sockets/tcp-create-socket", NO_NETWORK, |l| {
         sockets::tcp_create_socket::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
-    ("wasi:sockets/udp", Reach::Network.absent(), |l| {
+    ("wasi:sockets/udp", NO_NETWORK, |l| {
         sockets::udp::add_to_linker::<_, WasiSockets>(l, State::sockets)
     }),
-    ("wasi:sockets/udp-create-socket", Reach::Network.absent(), |l| {
+    ("wasi:sockets/udp-create-socket", NO_NETWORK, |l| {
         sockets::udp_create_socket::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
 ];

@@ -28,11 +28,13 @@ pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
 use std::time::Instant;
 
 use kitbag_contract::Limits;
-use kitbag_policy::{Grants, StorageRefusal, VariableGrant};
+#[cfg(not(feature = "storage"))]
+use kitbag_policy::GrantRefusal;
+use kitbag_policy::{Grants, VariableGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_config::WasiConfigVariables;
 
-use crate::call::refusals::Refusals;
+use crate::call::refusals::{Refusals, RefusedAccess};
 use crate::error::CallError;
 use crate::grants::filesystem::CallDirectories;
 use crate::grants::http::HeldHttp;
@@ -88,10 +90,15 @@ impl HeldGrants {
         })
     }
 
-    /// Takes the uses of storage that the guest was refused.
-    #[cfg(feature = "storage")]
-    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
-        self.storage.take_refused()
+    /// Takes the uses of grants that the guest was refused.
+    pub(crate) fn take_refused(&mut self) -> Vec<RefusedAccess> {
+        let files = self.directories.take_refused().into_iter().map(RefusedAccess::File);
+        let http = self.http.take_refused().into_iter().map(RefusedAccess::Request);
+        #[cfg(feature = "storage")]
+        let others = self.storage.take_refused();
+        #[cfg(not(feature = "storage"))]
+        let others = Vec::<GrantRefusal>::new();
+        files.chain(http).chain(others.into_iter().map(RefusedAccess::Grant)).collect()
     }
 
     pub(crate) fn take_refusals(&mut self) -> Refusals {
@@ -100,10 +107,5 @@ impl HeldGrants {
         #[cfg(feature = "storage")]
         refusals.append(self.storage.take_refusals());
         refusals
-    }
-
-    #[cfg(not(feature = "storage"))]
-    pub(crate) fn take_refused_storage(&mut self) -> Vec<StorageRefusal> {
-        Vec::new()
     }
 }

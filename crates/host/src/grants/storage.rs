@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use kitbag_base::ByteSize;
 use kitbag_policy::{
-    Decision, Grants, Request, StorageGrant, StorageRefusal, StorageRequest, decide,
+    Decision, GrantRefusal, Grants, Request, StorageGrant, StorageRequest, decide,
 };
 use kitbag_state::storage::{Namespace, StorageError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
@@ -46,7 +46,7 @@ pub(crate) struct HeldStorage {
     grants: Arc<Grants>,
     /// `None` if opening the storage is refused.
     namespace: Option<Namespace>,
-    refused: Vec<StorageRefusal>,
+    refused: Vec<GrantRefusal>,
     /// The refusals, for the record of the call.
     refusals: Refusals,
 }
@@ -89,7 +89,7 @@ impl HeldStorage {
     }
 
     /// Takes the refusals, at most five.
-    pub(crate) fn take_refused(&mut self) -> Vec<StorageRefusal> {
+    pub(crate) fn take_refused(&mut self) -> Vec<GrantRefusal> {
         std::mem::take(&mut self.refused)
     }
 
@@ -97,7 +97,7 @@ impl HeldStorage {
         std::mem::take(&mut self.refusals)
     }
 
-    fn note(&mut self, refusal: StorageRefusal, reason: &'static str) {
+    fn note(&mut self, refusal: GrantRefusal, reason: &'static str) {
         self.refusals.note(RefusedKind::Storage, "", reason);
         if self.refused.len() < MOST_REFUSALS && !self.refused.contains(&refusal) {
             self.refused.push(refusal);
@@ -112,20 +112,21 @@ impl HeldStorage {
             if error.needs_person() {
                 let (reason, missing) = (error.to_string(), error.missing());
                 let word = if missing.is_some() { "quota" } else { "unusable" };
-                self.note(StorageRefusal { reason, missing }, word);
+                self.note(GrantRefusal { key: StorageGrant::KEY, reason, missing }, word);
             }
             BucketError::Other(error.for_tool())
         })
     }
 }
 
-fn refusal(grants: &Grants) -> StorageRefusal {
+fn refusal(grants: &Grants) -> GrantRefusal {
     let request = Request::Storage(StorageRequest(StorageGrant::default()));
     match decide(grants, &request) {
         Decision::Denied { reason, missing } if grants.storage.is_none() => {
-            StorageRefusal { reason, missing }
+            GrantRefusal { key: StorageGrant::KEY, reason, missing }
         }
-        Decision::Denied { .. } | Decision::Allowed { .. } => StorageRefusal {
+        Decision::Denied { .. } | Decision::Allowed { .. } => GrantRefusal {
+            key: StorageGrant::KEY,
             reason: "storage is unavailable, because the state directory is unknown; set \
                      `KITBAG_STATE_DIR`"
                 .into(),

@@ -236,14 +236,6 @@ impl Reservation {
     pub fn bytes(&self) -> u64 {
         self.permit.as_ref().map_or(0, |permit| permit.num_permits() as u64 * UNIT_BYTES)
     }
-
-    /// Releases all memory except `bytes`.
-    pub fn shrink(&mut self, bytes: u64) {
-        let keep = usize::try_from(units(bytes)).unwrap_or(usize::MAX);
-        if let Some(permit) = &mut self.permit {
-            drop(permit.split(permit.num_permits().saturating_sub(keep)));
-        }
-    }
 }
 
 fn whole_units(size: ByteSize) -> u32 {
@@ -282,16 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_grows_and_shrinks() {
+    fn a_reservation_grows() {
         let budget = budget(10);
         let mut reservation = budget.reserve(0).unwrap();
         assert!(reservation.grow(8 * KIB));
         assert!(!reservation.grow(3 * KIB));
         assert_eq!(budget.reserved(), ByteSize::bytes(8 * KIB));
-        reservation.shrink(KIB);
-        assert_eq!(budget.reserved(), ByteSize::bytes(KIB));
-        reservation.shrink(20 * KIB);
-        assert_eq!(budget.reserved(), ByteSize::bytes(KIB));
         drop(reservation);
         assert_eq!(budget.reserved(), ByteSize::bytes(0));
     }

@@ -52,7 +52,7 @@ impl Server {
             // The receiver is dropped with the server.
             let _ = sender.send(event);
         };
-        // Tools open files in watched directories, which is no change.
+        // Tools also open files in watched directories, without changing them.
         let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
         let notifier =
             RecommendedWatcher::new(handler, notify::Config::default().with_event_kinds(changes))?;

@@ -42,8 +42,9 @@ use kitbag_base::format_duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Grants;
 use crate::decision::{Decision, MissingGrant};
-use crate::kind::{Effects, Kind, KindRequest, Reach};
+use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords};
 
 /// Permitted requests, and requests that are denied to all tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -348,13 +349,37 @@ fn at_least(bytes: u64) -> ByteSize {
     ByteSize::mib(bytes.div_ceil(1 << 20))
 }
 
-impl Kind for HttpGrants {
-    fn key(&self) -> &'static str {
-        HttpGrant::KEY
-    }
+/// The words for a tool that can reach no other machine.
+pub const NO_NETWORK: &str = "no network";
 
-    fn reach(&self) -> Reach {
-        Reach::Network
+/// The kind of these grants.
+pub(crate) const KIND: KindInfo = KindInfo {
+    absent: Some(NO_NETWORK),
+    imports: Some("wasi:http/"),
+    refusals: Some(RefusalWords {
+        kind: "http",
+        access: "send {}",
+        reasons: &[
+            ("scheme", "the scheme is not granted"),
+            ("host", "the host is not granted"),
+            ("address", "the address of the host is not granted"),
+            ("path", "the path is not granted"),
+            ("method", "the method is not granted"),
+            ("header", "a header is not granted"),
+            ("size", "it is larger than granted"),
+            ("rate", "too many requests"),
+            ("time", "it takes longer than granted"),
+            ("leak", "it contains what looks like a key or a token"),
+            ("secret", "it would reveal a secret"),
+            ("unreadable", "a required secret cannot be read"),
+        ],
+    }),
+    ..KindInfo::new(HttpGrant::KEY, "requests", GrantForm::List)
+};
+
+impl Kind for HttpGrants {
+    fn info(&self) -> &'static KindInfo {
+        &KIND
     }
 
     fn is_empty(&self) -> bool {
@@ -377,35 +402,47 @@ impl Kind for HttpGrants {
     fn to_json(&self) -> Value {
         self.grants.iter().map(|grant| grant.to_json()).collect()
     }
+
+    fn uncovered(&self, own: &Grants) -> Option<String> {
+        self.beyond(&own.http.grants).map(|(grant, _)| grant.to_string())
+    }
+
+    fn singles(&self) -> Vec<Grants> {
+        let single = |grant: &Arc<HttpGrant>| Grants {
+            http: Self { grants: vec![Arc::clone(grant)], ..Self::default() },
+            ..Grants::default()
+        };
+        self.grants.iter().map(single).collect()
+    }
 }
 
 impl KindRequest for HttpRequest {
-    fn reach(&self) -> Reach {
-        Reach::Network
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide(&grants.http, self)
     }
 
     fn brief(&self) -> String {
         let verb = if self.method().is_safe() { "reads" } else { "sends to" };
         format!("{verb} {}", self.origin_url())
     }
-
-    fn is_given_by_call(&self) -> bool {
-        false
-    }
 }
 
 impl KindRequest for HttpGrant {
-    fn reach(&self) -> Reach {
-        Reach::Network
+    fn info(&self) -> &'static KindInfo {
+        &KIND
+    }
+
+    fn decide(&self, grants: &Grants) -> Decision {
+        decide_all(&grants.http, self)
     }
 
     fn brief(&self) -> String {
         let verb = if self.methods.has_unsafe() { "sends to" } else { "reads" };
         format!("{verb} {}", self.url)
-    }
-
-    fn is_given_by_call(&self) -> bool {
-        false
     }
 }
 

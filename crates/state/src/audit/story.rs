@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, SystemTime};
 
 use kitbag_base::text::shown;
+use kitbag_policy::RefusalWords;
 
 use crate::audit::read::AuditEntry;
 use crate::audit::record::{
@@ -426,54 +427,18 @@ fn besides(call: &CallEvent) -> Vec<String> {
 fn of_refusal(refusal: &RefusalEvent) -> String {
     let RefusalEvent { tool, kind, target, reason, by, times, .. } = refusal;
     let (tool, target) = (shown(tool), shown(target));
-    let what = match &**kind {
-        "http" => format!("send {target}"),
-        "file" => format!("use `{target}`"),
-        "tool" => format!("call `{target}`"),
-        "storage" => "keep anything".to_owned(),
-        other => format!("use {} `{target}`", shown(other)),
+    let words = RefusalWords::of_kind(kind);
+    let what = match words {
+        Some(words) => words.access.replace("{}", &target.to_string()),
+        None => format!("use {} `{target}`", shown(kind)),
     };
-    let why = why_refused(kind, reason);
+    let why = match words.and_then(|words| words.reason(reason)) {
+        Some(why) => why.to_owned(),
+        None => shown(reason).to_string(),
+    };
     let by = by.as_ref().map(|by| format!(": `{}`", shown(by))).unwrap_or_default();
     let times = if *times > 1 { format!(", {times} times") } else { String::new() };
     format!("refused: {tool} may not {what} ({why}{by}{times})")
-}
-
-/// Describes the reason of a refusal during a call.
-fn why_refused(kind: &str, reason: &str) -> String {
-    match (kind, reason) {
-        ("http", "scheme") => "the scheme is not granted",
-        ("http", "host") => "the host is not granted",
-        ("http", "address") => "the address of the host is not granted",
-        ("http", "path") => "the path is not granted",
-        ("http", "method") => "the method is not granted",
-        ("http", "header") => "a header is not granted",
-        ("http", "size") => "it is larger than granted",
-        ("http", "rate") => "too many requests",
-        ("http", "time") => "it takes longer than granted",
-        ("http", "leak") => "it contains what looks like a key or a token",
-        ("http", "secret") => "it would reveal a secret",
-        ("http", "unreadable") => "a required secret cannot be read",
-        ("file", "secret") => "it looks like a secret",
-        ("file", "private") => "kitbag keeps its own secrets there",
-        ("file", "protected") => "another program would run it",
-        ("file", "guarded") => "no tool may change it",
-        ("file", "read-only") => "it is read-only",
-        ("file", "outside") => "it is outside the granted directories",
-        ("file", "special") => "it is not a file or directory",
-        ("tool", "grant") => "not granted",
-        ("tool", "limit") => "the limit `tool_calls` is reached",
-        ("tool", "depth") => "nested calls are too deep",
-        ("tool", "arguments") => "the arguments are not valid",
-        ("tool", "unknown") => "the tool does not exist",
-        ("tool", "trust") => "the workspace is not trusted",
-        ("tool", "disabled") => "it is disabled",
-        ("storage", "grant") => "not granted",
-        ("storage", "quota") => "the granted quota is used up",
-        ("storage", "unusable") => "the storage cannot be used",
-        (_, other) => return shown(other).to_string(),
-    }
-    .to_owned()
 }
 
 /// Describes why a call was not made.

@@ -255,13 +255,6 @@ impl CallContext {
         self.audience = audience;
         self
     }
-
-    /// Records the call with `recorder` when it has ended.
-    #[must_use]
-    pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
-        self.recorder = Some(recorder);
-        self
-    }
 }
 
 impl Default for CallContext {

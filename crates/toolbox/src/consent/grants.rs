@@ -6,8 +6,8 @@ use kitbag_base::text::shown;
 use kitbag_config::Network;
 use kitbag_contract::PROTECTED_BY_DEFAULT;
 use kitbag_policy::{
-    Access, DirectoryGrant, Grants, HttpGrant, Kind, Request, RequestedTool, SecretGrant,
-    StorageGrant, ToolGrants, VariableGrant,
+    Access, ConfigValues, DirectoryGrant, Grants, HttpGrant, KINDS, Kind, Request, RequestedTool,
+    SecretGrant, ToolGrants, VariableGrant,
 };
 
 use super::{Ability, RequestItem, Requester, Risk, quoted, risk};
@@ -31,22 +31,12 @@ impl Surroundings<'_> {
     }
 }
 
-/// The kinds of grants, in the order in which they are shown.
-const KINDS: [&str; 6] = [
-    SecretGrant::KEY,
-    HttpGrant::KEY,
-    VariableGrant::KEY,
-    DirectoryGrant::KEY,
-    ToolGrants::KEY,
-    StorageGrant::KEY,
-];
-
 /// Returns an item for each grant of a tool.
 pub fn grant_items(tool: &str, grants: &Grants, around: &Surroundings<'_>) -> Vec<RequestItem> {
-    KINDS.into_iter().flat_map(|key| kind_items(tool, grants, key, around)).collect()
+    KINDS.iter().flat_map(|kind| kind_items(tool, grants, kind.key, around)).collect()
 }
 
-/// Returns an item for each grant of one kind, by its key.
+/// Returns an item for each grant of one kind, by its key. Configuration values need no consent.
 pub fn kind_items(
     tool: &str,
     grants: &Grants,
@@ -99,6 +89,7 @@ pub fn kind_items(
             };
             grants.tools.lines().iter().map(called).collect()
         }
+        ConfigValues::KEY => Vec::new(),
         _ => {
             let lines = grants.kinds().into_iter().filter(|kind| kind.key() == key);
             lines

@@ -50,7 +50,7 @@ impl RecordedDescription {
 
     /// Returns the differences from the record in words. `None` if there are none.
     fn difference(&self, recorded: &LockedTool, is_dev: bool) -> Option<String> {
-        let wider = self.requests.iter().find(|request| !recorded.wishes.contains(request));
+        let wider = self.requests.iter().find(|request| !recorded.requested.contains(request));
         let what = match wider {
             Some(request) => {
                 return Some(format!("it requests `{request}`, which was not recorded"));
@@ -118,7 +118,7 @@ mod tests {
             component,
             description,
             schema,
-            wishes: requests,
+            requested: requests,
             imports,
             manifest,
         }
@@ -134,7 +134,7 @@ mod tests {
         });
         let of = |value: &Value| RecordedDescription::of(&described(value.clone()), "a");
         let recorded = recorded(&of(&own));
-        assert_eq!(recorded.wishes, ["env LANG", "ro /workspace"]);
+        assert_eq!(recorded.requested, ["env LANG", "ro /workspace"]);
         let check = |pointer: &str, value: Value, expected: Option<&str>, dev: Option<&str>| {
             let mut changed = own.clone();
             *changed.pointer_mut(pointer).unwrap() = value;

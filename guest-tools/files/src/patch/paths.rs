@@ -1,7 +1,7 @@
 //! The paths of a unified diff.
 
 /// The letters that git puts before a path: `a` and `b`, swapped in a reverse diff. With
-/// `diff.mnemonicPrefix` they stand for the commit, index, working tree and object.
+/// `diff.mnemonicPrefix` they mean the commit, index, working tree and object.
 const LETTERS: &str = "abciow";
 
 /// Splits the letter of a path from the rest.

@@ -54,7 +54,7 @@ impl Memory {
         self.with(path, node)
     }
 
-    /// Replaces a file by another one when it is read.
+    /// Replaces a file by another file when it is read.
     pub(super) fn exchanged(mut self, path: &str, file: &str) -> Self {
         self.exchanged.insert(path.to_owned(), file.to_owned());
         self

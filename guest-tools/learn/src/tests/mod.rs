@@ -84,7 +84,7 @@ fn check_error(answer: Result<String, String>, expected: &str) {
     pretty_equal(&error, expected);
 }
 
-/// Compares texts and shows them with their line breaks if they differ.
+/// Compares strings and shows them with their line breaks if they differ.
 #[track_caller]
 fn pretty_equal(actual: &str, expected: &str) {
     assert!(actual == expected, "expected:\n{expected}\n\nactual:\n{actual}");

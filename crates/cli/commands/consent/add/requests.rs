@@ -2,12 +2,12 @@
 
 use kitbag::base::text::shown;
 use kitbag::config::LockedManifest;
-use kitbag::policy::StorageGrant;
+use kitbag::policy::{GrantForm, KindInfo};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
 use super::grants::OWN_KEYS;
 use super::source::{ManifestContent, SourceManifest, fitting_version};
-use super::wording::is_kind;
+use super::wording::DENY;
 
 /// Maximum number of recorded lines. The digest covers the rest.
 const MOST_LINES: usize = 256;
@@ -46,9 +46,9 @@ pub(crate) fn grants(content: &ManifestContent) -> Vec<RequestedGrant> {
     let kinds = kinds.flat_map(|(kind, item)| {
         let entries = entries(kind, item);
         let grant = |lines, value| RequestedGrant { kind: kind.to_owned(), lines, value };
-        match kind {
+        match form(kind) {
             // Its keys are parts of a single grant.
-            StorageGrant::KEY => {
+            Some(GrantForm::Setting) => {
                 let lines = entries.into_iter().map(|(line, _)| line).collect();
                 vec![grant(lines, item.clone().into_value().ok())]
             }
@@ -67,15 +67,21 @@ pub(crate) fn recorded_grants(manifest: &LockedManifest) -> Vec<RequestedGrant> 
 }
 
 fn recorded_grant(line: &str) -> Option<RequestedGrant> {
-    let (kind, text) = line.split_once(": ").filter(|(kind, _)| is_kind(kind))?;
-    let value = match (kind, text.parse::<Value>()) {
-        ("filesystem" | "http" | "env" | "deny", Ok(entry)) => {
-            Some(Value::Array(Array::from_iter([entry])))
-        }
+    let (kind, text) = line.split_once(": ")?;
+    let value = match (form(kind)?, text.parse::<Value>()) {
+        (GrantForm::List, Ok(entry)) => Some(Value::Array(Array::from_iter([entry]))),
         (_, Ok(value)) => Some(value),
         (_, Err(_)) => format!("{{ {text} }}").parse::<Value>().ok(),
     };
     Some(RequestedGrant { kind: kind.to_owned(), lines: vec![line.to_owned()], value })
+}
+
+/// The form of a kind of grants, or of denied requests.
+pub(crate) fn form(key: &str) -> Option<GrantForm> {
+    match key {
+        DENY => Some(GrantForm::List),
+        key => KindInfo::of_key(key).map(|kind| kind.form),
+    }
 }
 
 fn document(content: &ManifestContent) -> DocumentMut {

@@ -4,6 +4,7 @@ use kitbag::base::text::shown;
 use kitbag::base::{ByteSize, ContentDigest};
 use kitbag::contract::ToolName;
 use kitbag::host::{DescribeResult, Inspection, SOCKETS_ADVICE};
+use kitbag::policy::{KINDS, SecretGrant, VariableGrant};
 use kitbag::toolbox::consent::{
     Attachment, Consent, RequestChange, RequestItem, Requester, Risk, imitated, quoted,
 };
@@ -11,16 +12,6 @@ use kitbag::toolbox::consent::{
 use super::grants::{Bounds, RequestedSettings};
 use super::source::Source;
 use super::wording::Group;
-
-/// The kinds of grants that an import can use: key, displayed word, and prefix of the import names.
-const KINDS: [(&str, &str, &str); 6] = [
-    ("filesystem", "files", "wasi:filesystem/"),
-    ("http", "requests", "wasi:http/"),
-    ("env", "variables", "wasi:cli/environment"),
-    ("config", "settings", "wasi:config/"),
-    ("storage", "storage", "wasi:keyvalue/"),
-    ("tools", "other tools", "kitbag:tool/tools"),
-];
 
 /// Returns the prefix of a digest, which is long enough for a person to tell digests apart.
 pub(crate) fn beginning(digest: &ContentDigest) -> String {
@@ -43,12 +34,13 @@ pub(crate) fn unexplained(
     inspection: &Inspection,
     asked: &RequestedSettings,
 ) -> Vec<(String, &'static str)> {
-    let kinds = KINDS.into_iter().filter(|(key, ..)| {
-        let by_secret = *key == "env" && !asked.requested_lines("secrets").is_empty();
-        asked.requested_lines(key).is_empty() && !by_secret
-    });
-    let imports = kinds.flat_map(|(_, word, prefix)| {
-        imports_of(inspection, prefix).into_iter().map(move |import| (import, word))
+    let has = |key: &str| !asked.requested_lines(key).is_empty();
+    // The placeholder of a secret is in a variable.
+    let is_asked = |key: &str| has(key) || (key == VariableGrant::KEY && has(SecretGrant::KEY));
+    let kinds = KINDS.iter().rev().filter(|kind| !is_asked(kind.key));
+    let imports = kinds.flat_map(|kind| {
+        let imports = kind.imports.map(|prefix| imports_of(inspection, prefix));
+        imports.into_iter().flatten().map(move |import| (import, kind.word))
     });
     imports.collect()
 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
+use kitbag::config::read_grant;
 use kitbag::contract::ToolName;
-use kitbag::policy::addresses::Block;
-use kitbag::policy::http::Methods;
 use kitbag::policy::{
-    Access, DirectoryGrant, Grants, GuestPath, HttpGrant, SecretGrant, SecretName, StorageGrant,
-    ToolGrant, ToolGrants, UrlPattern, VariableGrant, VariableName,
+    Access, DirectoryGrant, GrantForm, Grants, GuestPath, HttpGrant, KINDS, KindInfo, SecretGrant,
+    SecretName, ToolGrant, ToolGrants, UrlPattern, VariableGrant,
 };
 use kitbag::toolbox::consent::{
     Ability, RequestItem, Requester, Risk, Surroundings, kind_items, quoted,
@@ -18,17 +17,8 @@ use toml_edit::{InlineTable, Value};
 
 use super::grants::{Bounds, RequestedSettings};
 
-/// The kinds of grants by their keys, each with the heading of the group.
-const GROUPS: [(&str, &str); 8] = [
-    ("deny", "never"),
-    ("config", "settings"),
-    (StorageGrant::KEY, "storage"),
-    (ToolGrants::KEY, "other tools"),
-    (DirectoryGrant::KEY, "files"),
-    (VariableGrant::KEY, "variables"),
-    (HttpGrant::KEY, "requests"),
-    (SecretGrant::KEY, "secrets"),
-];
+/// The key of denied requests.
+pub(crate) const DENY: &str = "deny";
 
 pub(crate) struct Group {
     /// The key under `grants`.
@@ -48,19 +38,21 @@ pub(crate) fn groups(
         .grants
         .iter()
         .map(|(key, value)| {
-            let known = GROUPS.iter().find(|(known, _)| known == key);
-            let word = known.map_or("others", |(_, word)| *word);
+            let word = match &**key {
+                DENY => "never",
+                key => KindInfo::of_key(key).map_or("others", |kind| kind.word),
+            };
             Group { key: key.clone(), word, items: reader.items(key, value) }
         })
         .filter(|group| !group.items.is_empty())
         .collect();
-    let order = |group: &Group| GROUPS.iter().position(|(key, _)| *key == group.key);
-    groups.sort_by_key(order);
+    // The worst last, and kinds that this version does not know before all others.
+    let rank = |group: &Group| KINDS.iter().position(|kind| kind.key == group.key);
+    groups.sort_by_key(|group| match rank(group) {
+        Some(rank) => KINDS.len() + 1 - rank,
+        None => usize::from(group.key == DENY),
+    });
     groups
-}
-
-pub(crate) fn is_kind(key: &str) -> bool {
-    GROUPS.iter().any(|(known, _)| *known == key)
 }
 
 /// Reads the grants of a tool in the form of a configuration file.
@@ -99,7 +91,7 @@ impl Reader<'_> {
                 let aliases = table.iter();
                 aliases.flat_map(|(alias, value)| self.alias(alias, value)).collect()
             }
-            ("deny", Value::Array(entries)) => {
+            (DENY, Value::Array(entries)) => {
                 let item = |entry: &Value| self.item(format!("never requests {}", toml(entry)));
                 entries.iter().map(item).collect()
             }
@@ -139,21 +131,22 @@ impl Reader<'_> {
     }
 
     fn grants(&self, key: &str, value: &Value) -> Option<Grants> {
-        let mut grants = Grants::default();
-        match key {
-            DirectoryGrant::KEY => grants.directories.push(self.directory(value)?),
-            HttpGrant::KEY => grants.http.grants.push(http(value)?.into()),
-            VariableGrant::KEY => {
-                let name = VariableName::new(value.as_str()?).ok()?;
-                grants.variables.push(VariableGrant { name, value: None });
+        let form = KindInfo::of_key(key)?.form;
+        let text = match (form, value) {
+            (GrantForm::List, _) if key == DirectoryGrant::KEY => {
+                return Some(vec![self.directory(value)?].into());
             }
-            StorageGrant::KEY => grants.storage = Some(storage(value)?),
-            ToolGrants::KEY if value.as_str() == Some(ToolGrants::CALLER) => {
-                grants.tools = ToolGrants::Caller;
+            (GrantForm::Table, Value::String(text)) if text.value() != ToolGrants::CALLER => {
+                return None;
+            }
+            (GrantForm::List | GrantForm::Table, Value::String(text)) => text.value().clone(),
+            (GrantForm::Setting, Value::Boolean(_))
+            | (GrantForm::List | GrantForm::Setting, Value::InlineTable(_)) => {
+                value.to_string().trim().to_owned()
             }
             _ => return None,
-        }
-        Some(grants)
+        };
+        read_grant(key, &text)
     }
 
     fn directory(&self, value: &Value) -> Option<DirectoryGrant> {
@@ -256,41 +249,6 @@ impl Reader<'_> {
 
 fn owned((key, value): (&str, &Value)) -> (String, Value) {
     (key.to_owned(), value.clone())
-}
-
-fn http(value: &Value) -> Option<HttpGrant> {
-    let Some(table) = value.as_inline_table() else {
-        return Some(HttpGrant::new(UrlPattern::parse(value.as_str()?).ok()?));
-    };
-    let mut grant = HttpGrant::new(UrlPattern::parse(table.get("url")?.as_str()?).ok()?);
-    if let Some(methods) = table.get("methods") {
-        let methods = match methods.as_str() {
-            Some(text) => vec![text.to_owned()],
-            None => texts(methods)?,
-        };
-        grant.methods = Methods::new(methods.iter().map(String::as_str)).ok()?;
-    }
-    if let Some(addresses) = table.get("addresses") {
-        let blocks = texts(addresses)?.into_iter().map(|text| text.parse::<Block>().ok());
-        grant.addresses = blocks.collect::<Option<_>>()?;
-    }
-    Some(grant)
-}
-
-fn storage(value: &Value) -> Option<StorageGrant> {
-    let table = match value {
-        Value::Boolean(_) => return StorageGrant::new(None, None).ok(),
-        value => value.as_inline_table()?,
-    };
-    let quota = match table.get("quota") {
-        None => None,
-        Some(quota) => Some(quota.as_str()?.parse().ok()?),
-    };
-    let keys = match table.get("keys") {
-        None => None,
-        Some(keys) => Some(u64::try_from(keys.as_integer()?).ok()?),
-    };
-    StorageGrant::new(quota, keys).ok()
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {

@@ -181,6 +181,20 @@ impl ConfiguredGrants {
     }
 }
 
+/// Reads a grant as it is typed for one call: a pattern, a name, or a table in TOML. `None` if the
+/// text is not a grant of this kind, or if the kind cannot be typed.
+pub fn read_grant(kind: &str, text: &str) -> Option<Grants> {
+    let none = Grants::default;
+    Some(match TypedGrant::new(kind, text)?.ok()? {
+        TypedGrant::Http(http) => Grants { http, ..none() },
+        TypedGrant::Variable(name) => {
+            Grants { variables: vec![VariableGrant { name, value: None }], ..none() }
+        }
+        TypedGrant::Storage(grant) => Grants { storage: Some(grant), ..none() },
+        TypedGrant::Tool(grant) => Grants { tools: grant.grants(), ..none() },
+    })
+}
+
 impl Config {
     /// Returns the command line option that gives a missing grant for one call, quoted for a shell:
     /// `--grant 'http=https://api.github.com/**'`. `None`: there is no such option, or the grant

@@ -116,7 +116,7 @@ impl<'a> Fit<'a> {
 /// `1.0`.
 pub(crate) fn identity(value: &Value) -> String {
     match value {
-        // Beyond 2^53, a float stands for several integers.
+        // Beyond 2^53, a float represents several integers.
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
                 (float as i64).to_string()

@@ -1,14 +1,8 @@
 //! The requests of an edited tool beyond those of the trusted tool with its name.
 
-use std::sync::Arc;
-
 use kitbag_base::text::shown;
 use kitbag_fs_guard::{ProtectedNames, SecretNames};
-use kitbag_policy::http::HttpGrants;
-use kitbag_policy::tools::ToolGrants;
-use kitbag_policy::{
-    Access, ApprovalRule, ConfigValues, DirectoryGrant, Grants, Rates, SecretGrant,
-};
+use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Grants, Rates, SecretGrant};
 
 use crate::config::{
     BytesTool, ConfiguredGrants, ConfiguredTool, LocalTool, LockedTool, Parameters, ScriptTool,
@@ -203,10 +197,10 @@ fn of_parameters(now: Option<&Parameters>, then: Option<&Parameters>, changes: &
 }
 
 fn of_grants(now: &Grants, then: &Grants, secrets: &SecretNames, changes: &mut ToolChanges) {
-    changes.added.extend(singles(now).iter().filter_map(|grant| grant.beyond(then)));
+    changes.added.extend(now.singles().iter().filter_map(|grant| grant.beyond(then)));
     let entered = now.directories.iter().filter(|grant| enters(grant, then, secrets));
     changes.added.extend(entered.map(DirectoryGrant::to_string));
-    for grant in singles(then) {
+    for grant in then.singles() {
         let Some(line) = grant.beyond(now) else { continue };
         match grant.config.iter().next() {
             // A value can restrict the tool.
@@ -244,38 +238,6 @@ fn missing_secrets(grants: &ConfiguredGrants) -> impl Iterator<Item = &str> {
 fn asks_for_secret(grants: &ConfiguredGrants, secret: &str) -> bool {
     let is_it = |held: &SecretGrant| held.name.as_str() == secret;
     grants.value.secrets.iter().any(is_it) || missing_secrets(grants).any(|it| it == secret)
-}
-
-/// Returns each grant separately.
-fn singles(grants: &Grants) -> Vec<Grants> {
-    // All kinds are listed, so that a new kind is compared.
-    let Grants { directories, variables, config, http, secrets, storage, tools } = grants;
-    let HttpGrants { grants: http, deny: _ } = http;
-    let mut singles = Vec::new();
-    let none = Grants::default;
-    singles
-        .extend(directories.iter().map(|one| Grants { directories: vec![one.clone()], ..none() }));
-    singles.extend(variables.iter().map(|one| Grants { variables: vec![one.clone()], ..none() }));
-    singles.extend(config.iter().map(|(key, value)| {
-        let mut config = ConfigValues::default();
-        config.set(key, value).expect("it was set before");
-        Grants { config, ..none() }
-    }));
-    singles.extend(http.iter().map(|one| {
-        let http = HttpGrants { grants: vec![Arc::clone(one)], ..HttpGrants::default() };
-        Grants { http, ..none() }
-    }));
-    singles.extend(secrets.iter().map(|one| Grants { secrets: vec![one.clone()], ..none() }));
-    singles.extend(storage.iter().map(|one| Grants { storage: Some(*one), ..none() }));
-    match tools {
-        ToolGrants::None => {}
-        ToolGrants::Caller => singles.push(Grants { tools: tools.clone(), ..none() }),
-        ToolGrants::Aliases(_) => singles.extend(tools.iter().map(|(alias, grant)| {
-            let tools = ToolGrants::aliases([(alias.clone(), grant.clone())]);
-            Grants { tools, ..none() }
-        })),
-    }
-    singles
 }
 
 /// Returns whether each path of the tool means the same file as before, or no file.

@@ -51,7 +51,7 @@ impl Sessions {
         // Completed responses are not kept for a client that resumes its stream later: their memory
         // would not be counted.
         manager.session_config.completed_cache_ttl = Duration::ZERO;
-        // The library does not count an open stream as use.
+        // To the library, a session with an open stream is idle.
         manager.session_config.keep_alive = None;
         Self { manager: Arc::new(manager), uses: Arc::default(), limit, idle }
     }

@@ -143,7 +143,7 @@ fn read_now(fd: &Handle, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     rustix::io::preadv2(fd, &mut buffers, u64::MAX, ReadWriteFlags::NOWAIT)
 }
 
-/// Writes what there is room for. An error of the kind `AGAIN`: there is none.
+/// Writes as much as the pipe has room for. The error `AGAIN` means that it is full.
 #[cfg(target_os = "linux")]
 fn write_now(fd: &Handle, bytes: &[u8]) -> rustix::io::Result<usize> {
     use rustix::io::ReadWriteFlags;
