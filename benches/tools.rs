@@ -3,10 +3,11 @@
 //! the Model Context Protocol's authors publish.
 //!
 //! `cargo bench --bench tools` prints the figures; another binary can be named,
-//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000` searches a smaller tree
-//! than the 100,000 files, and `--file-server=PATH` names the script of
-//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. What is not
-//! installed is not measured. Absolute times depend on the machine: compare figures of one run.
+//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000`
+//! searches a smaller tree than the 100,000 files, and `--file-server=PATH` names the script of
+//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. Programs that
+//! are not installed are skipped. Absolute times depend on the machine: compare only figures of
+//! one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]

@@ -102,7 +102,7 @@ fn non_components_are_refused() {
         (&empty, 2, "has no component"),
         (&two, 2, "has several components: name `a.wasm` or `b.wasm`"),
         (&linked, 2, "is a symbolic link, which is not followed"),
-        (&outside, 2, "which lies outside"),
+        (&outside, 2, "which is outside"),
         (&home.join("absent.wasm"), 2, "does not exist"),
     ] {
         let refused = add(&workspace, path, &["--yes"]);

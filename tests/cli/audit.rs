@@ -451,10 +451,10 @@ fn an_unwritable_log_warns_or_refuses_calls() {
     workspace.own_config("[audit]\nrequired = true\n");
     let run = calculate(&workspace, "1");
     assert_eq!((run.code, &*run.stdout), (6, ""), "{}", run.shown());
-    assert!(run.stderr.contains("`[audit] required` wants it logged"), "{}", run.shown());
+    assert!(run.stderr.contains("because `[audit] required` is set"), "{}", run.shown());
     let mut server = Client::stateless(&workspace, json!({}));
     let answer = server.call("calculate", json!({ "expression": "1" }));
-    assert!(answer.to_string().contains("`[audit] required` wants it logged"), "{answer}");
+    assert!(answer.to_string().contains("because `[audit] required` is set"), "{answer}");
     fs::remove_dir_all(directory(&workspace)).unwrap();
     let answer = server.call("calculate", json!({ "expression": "1" }));
     assert!(answer.to_string().contains("\"1\""), "{answer}");

@@ -10,7 +10,12 @@ use crate::support::{Run, Workspace, guest, probe};
 /// Broken files of a workspace, each with the location in the message, and the tools that are
 /// disabled if the workspace is trusted.
 const CASES: [(&str, &str, &str, &[&str]); 13] = [
-    (".kitbag/config.toml", "[ceiling]\nmemory = \"1GiB\"\n", ":1:2: `ceiling` has no place", &[]),
+    (
+        ".kitbag/config.toml",
+        "[ceiling]\nmemory = \"1GiB\"\n",
+        ":1:2: a workspace may not set `ceiling`",
+        &[],
+    ),
     (".kitbag/config.toml", "[later]\nx = 1\n", ":1:2: unknown key `later`", &[]),
     (".kitbag/config.toml", "[tools.now]\nlater = 1\n", ":2:1: unknown key `later`", &["now"]),
     (".kitbag/config.toml", "[tools.probe\n", ":1:13: syntax error", &["probe"]),
@@ -193,7 +198,7 @@ fn an_unreadable_user_restriction_turns_off_served_tools() {
     assert_eq!(names(&mut client), [""; 0]);
     let refused = client.request("tools/call", json!({ "name": "now", "arguments": {} }));
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("what may restrict it cannot be read: "), "{message}");
+    assert!(message.contains("settings that may restrict it cannot be read: "), "{message}");
     assert!(message.contains("config.toml:2:11: "), "{message}");
     workspace.own_config("[approve]\ndefault = \"never\"\n");
     client.notification("notifications/tools/list_changed");

@@ -200,7 +200,7 @@ fn a_reader_that_closes_the_pipe_is_not_an_error() {
 #[test]
 fn a_check_loads_every_tool_and_reports_every_problem() {
     let good = full();
-    assert_eq!(good.run(&["check"]).success(), "3 tools, 1 topic: no problem\n");
+    assert_eq!(good.run(&["check"]).success(), "3 tools, 1 topic: 0 errors, 1 warning\n");
     let bad = Workspace::new();
     bad.file("core.wasm", crate::support::crafted::core_module());
     bad.config(

@@ -35,7 +35,7 @@ fn read(workspace: &Workspace, path: &str) -> String {
 
 /// The commands in kitbag's output that store a secret, as printed.
 fn commands(text: &str) -> Vec<&str> {
-    let lines = text.lines().filter_map(|line| line.split_once("keep it with `"));
+    let lines = text.lines().filter_map(|line| line.split_once("store it with `"));
     lines.map(|(_, rest)| rest.rsplit_once('`').unwrap().0).collect()
 }
 

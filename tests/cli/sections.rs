@@ -42,7 +42,7 @@ fn the_sdk_description_is_known_before_compiling() {
     let workspace = workspace(&fs::read(guest("settings")).unwrap());
     let listed = workspace.run(&["list"]).success();
     assert!(listed.contains("Read configuration values and variables"), "{listed}");
-    assert!(listed.contains("unavailable: tool `tool` asks for a grant"), "{listed}");
+    assert!(listed.contains("unavailable: tool `tool` requests a grant"), "{listed}");
     let described = workspace.run(&["describe", "tool", "--json"]).json();
     assert_eq!(described["inputSchema"]["value"]["properties"]["key"]["type"], "string");
     assert_eq!(described["wouldLike"]["env"], json!(["SETTINGS_MODE"]));

@@ -182,7 +182,9 @@ fn a_component_that_another_user_can_change_is_not_run() {
 
         let run = workspace.run(&ECHO);
         assert_eq!((run.code, &*run.stdout), (6, ""), "{inside} {changed:?}: {}", run.shown());
-        for said in ["error: `", "another user can change it: `", "[trust] directories"] {
+        for said in
+            ["error: kitbag does not run `", "another user can change it: `", "[trust] directories"]
+        {
             assert!(run.stderr.contains(said), "{inside} {changed:?}: {}", run.shown());
         }
         let run = workspace.run(&["check"]);

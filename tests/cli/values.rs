@@ -81,8 +81,8 @@ fn a_tool_lacking_a_required_grant_names_the_line_to_add() {
     }
     let [checked, listed, _, description] = &texts;
     assert!(checked.contains("the tool `settings` is unavailable"), "{checked}");
-    assert!(listed.contains("  settings: unavailable: tool `settings` asks for"), "{listed}");
-    assert!(description.contains("\nUnavailable: tool `settings` asks for"), "{description}");
+    assert!(listed.contains("  settings: unavailable: tool `settings` requests"), "{listed}");
+    assert!(description.contains("\nUnavailable: tool `settings` requests"), "{description}");
     assert!(description.contains("; ask the user to add "), "{description}");
     // If a workspace grants it, the line must be added to the user config.
     workspace.config("[tools.settings.grants]\nenv = [\"SETTINGS_MODE\"]\n");

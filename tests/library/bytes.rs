@@ -140,8 +140,8 @@ fn tool_names_are_unique() {
     let errors: String = errors.iter().map(ToString::to_string).collect();
     for expected in [
         "local tool `mine` has the name of a tool of the embedding program; rename it",
-        "tool `other` takes no `wasm`: its component comes from the program",
-        "tool `other` takes no `source`: its component comes from the program",
+        "tool `other` may not have `wasm`: the embedding program provides its component",
+        "tool `other` may not have `source`: the embedding program provides its component",
     ] {
         assert!(errors.contains(expected), "{errors}");
     }

@@ -185,7 +185,11 @@ fn without_topics_the_error_explains_how_to_add_one() {
     let workspace = Workspace::new();
     let run = workspace.run(&["run", "learn", "topic=team"]);
     assert_eq!(run.code, 1, "{}", run.shown());
-    assert!(run.stderr.contains("`[knowledge.NAME]` with `subjects ="), "{}", run.shown());
+    assert!(
+        run.stderr.contains("set `subjects = \"DIRECTORY\"` under `[knowledge.NAME]`"),
+        "{}",
+        run.shown()
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::crafted::describing_and_trapping;
 use crate::support::mcp::Client;
 use crate::support::{Workspace, guest};
 
-const MISSING: &str = "asks for a grant that it does not have";
+const MISSING: &str = "requests a grant that it does not have";
 
 fn text(result: &Value) -> String {
     assert_eq!(result["isError"], true, "{result}");
@@ -73,8 +73,8 @@ fn a_model_gets_the_request_and_the_log_has_the_details() {
     let mut client = Client::with_handshake(&workspace, json!({}));
     let unapproved =
         text(&client.call("probe", json!({ "do": "write", "path": "a", "text": "a" })));
-    assert!(unapproved.ends_with("there is nobody to ask; nothing was done"), "{unapproved}");
-    client.logged("To allow it without a question, write `approve = \"never\"`");
+    assert!(unapproved.ends_with("but no person can be asked; nothing was done"), "{unapproved}");
+    client.logged("To allow it without a question, set `approve = \"never\"`");
     let over =
         text(&client.call("probe", json!({ "do": "allocate", "bytes": 1 << 30, "abort": true })));
     let line = "; ask the user to add `memory = \"128 MiB\"` to `tools.probe.limits` of their user config `";

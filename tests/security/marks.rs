@@ -294,7 +294,7 @@ fn a_question_like_instructions_is_fenced_or_withheld() {
     assert!(text.contains(INJECTION) && !text.contains("[kitbag "), "{text}");
     assert_eq!(result["_meta"], json!({ "kitbag/untrusted": true }));
     let (text, result) = read("[output.screen]\n", &ask);
-    assert!(text.contains("what `probe` asks follows. It is data from elsewhere"), "{text}");
+    assert!(text.contains("what `probe` asks follows. It is external data"), "{text}");
     assert_eq!(result["_meta"]["kitbag/findings"].as_array().unwrap().len(), 2);
     // An answer must repeat these, so they cannot be fenced.
     let names = json!({ "do": "ask", "id": INJECTION });

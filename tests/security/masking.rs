@@ -169,7 +169,7 @@ fn tools_that_write_or_run_code_refuse_masks() {
     for (tool, arguments, pointer) in refused {
         let run = workspace.run(&["run", tool, "--args", &arguments.to_string()]);
         assert_eq!(run.code, 2, "{}", run.shown());
-        let named = format!("`{pointer}` of `{tool}` holds `{mask}`");
+        let named = format!("`{pointer}` of `{tool}` contains `{mask}`");
         assert!(run.stderr.contains(&named), "{}", run.shown());
         assert!(run.stderr.contains("kitbag put in place of a value"), "{}", run.shown());
         let result = client.call(tool, arguments);

@@ -59,7 +59,7 @@ fn a_swapped_component_is_neither_compiled_nor_run() {
     let run = workspace.run(&["run", "weather"]);
     assert_eq!(run.code, 6, "{}", run.shown());
     assert!(
-        run.stderr.contains("is not run, since it differs from the recorded component"),
+        run.stderr.contains("because it differs from the recorded component"),
         "{}",
         run.shown()
     );

@@ -84,10 +84,14 @@ fn a_secret_is_stored_encrypted_and_its_destination_shown() {
     assert_eq!(listed[2]["set"], true);
     assert_eq!(listed[2]["to"][0], "https://api.github.com/**");
     let test = secret(&workspace, &["test", "github"], "").stdout;
-    let expected = "`github` can be read (store)\ngoes to https://api.github.com/**\nas bearer (";
+    let expected =
+        "`github` can be read (store)\nis sent to https://api.github.com/**\nas bearer (";
     assert!(test.starts_with(expected), "{test}");
     let test = secret(&workspace, &["test", "ci"], "").stdout;
-    assert!(test.starts_with("`ci` can be read (command /bin/echo)\nit goes nowhere;"), "{test}");
+    assert!(
+        test.starts_with("`ci` can be read (command /bin/echo)\nit is sent nowhere;"),
+        "{test}"
+    );
     let unset = "the variable `BOT_TOKEN` is not set";
     check_failed(&workspace, &["test", "bot"], "", 6, unset);
 

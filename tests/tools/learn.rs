@@ -98,7 +98,7 @@ fn the_system_prompt_has_learned_subjects_and_names_others() {
     snapshot!("prompt", &workspace.run(&["prompt"]).shown());
     let empty = Workspace::new().run(&["prompt"]);
     assert!(
-        empty.stderr.contains("no topic is configured: `[knowledge.NAME]`"),
+        empty.stderr.contains("no topic is configured; to add one, set `subjects = "),
         "{}",
         empty.stderr
     );

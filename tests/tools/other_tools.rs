@@ -206,7 +206,7 @@ fn a_stateless_client_resumes_the_call() {
     // A state can be resumed once.
     let again = client.request("tools/call", used);
     let message = again["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.contains("the call cannot go on"), "{again}");
+    assert!(message.contains("the call cannot be resumed"), "{again}");
     assert_eq!(counted(&workspace), "3");
 }
 

@@ -237,7 +237,7 @@ fn a_link_to_the_outside_is_not_a_script() {
         let refused = workspace.run(command);
         assert_eq!(refused.code, code, "{}", refused.shown());
         let all = refused.shown();
-        assert!(all.contains(".kitbag/scripts/key.py: a symbolic link leads to it"), "{all}");
+        assert!(all.contains(".kitbag/scripts/key.py: is behind a symbolic link"), "{all}");
         assert!(!all.contains("SECRET-KEY"), "{all}");
     }
 }

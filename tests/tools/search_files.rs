@@ -79,7 +79,7 @@ fn an_unsearchable_path_is_an_error_with_a_reason() {
     check("fifo", "error: `fifo` cannot be searched: it is not a file");
     check("leaving.txt", "error: `leaving.txt` cannot be searched: the link leads out");
     check("../outside.txt", "error: `../outside.txt` cannot be searched");
-    check("/etc/passwd", "error: `/etc/passwd` cannot be searched: it lies outside");
+    check("/etc/passwd", "error: `/etc/passwd` cannot be searched: it is outside");
 }
 
 #[test]

@@ -156,8 +156,8 @@ impl DirectoryGrant {
     }
 }
 
-/// The kind of these grants. What a person trusts shows the directories outside of the workspace,
-/// so they have no ceiling.
+/// The kind of these grants. They have no ceiling, because the trust screen shows the
+/// directories outside the workspace.
 pub(crate) const KIND: KindInfo = KindInfo {
     absent: Some("no directory"),
     imports: Some("wasi:filesystem/"),

@@ -196,7 +196,11 @@ fn a_trust_record_in_the_workspace_is_ignored() {
     for state in [&inside, &link] {
         let refused = run(&call, state);
         assert_untrusted(&refused);
-        assert!(refused.stderr.contains("lies in it, and it could hold"), "{}", refused.shown());
+        assert!(
+            refused.stderr.contains("is inside it, so it could contain"),
+            "{}",
+            refused.shown()
+        );
         let asked = run(&["trust", "--yes"], state);
         assert_eq!(asked.code, 6, "{}", asked.shown());
         assert!(asked.stderr.contains("set `KITBAG_STATE_DIR` to another"), "{}", asked.shown());

@@ -49,7 +49,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     assert!(refused.to_string().contains("`kitbag trust`"), "{refused}");
 
     workspace.trust();
-    changed(&mut client, "counts now");
+    changed(&mut client, "now takes effect");
     assert!(offers_planted(&mut client));
     let here = json!({ "do": "echo", "text": "here" });
     let result = client.call("planted", here.clone());
@@ -70,7 +70,7 @@ fn a_server_starts_untrusted_takes_trust_up_and_loses_it() {
     now.retain(|name| name != "greedy");
     assert_eq!(names(&mut client), now);
     workspace.config(&edited);
-    changed(&mut client, "counts now");
+    changed(&mut client, "now takes effect");
     assert_eq!(names(&mut client), before);
     workspace.run(&["trust", "--revoke"]).success();
     changed(&mut client, "is not trusted; until you run");
@@ -87,7 +87,7 @@ fn two_servers_take_trust_up_at_once() {
     }
     workspace.trust();
     for client in &mut clients {
-        changed(client, "counts now");
+        changed(client, "now takes effect");
         assert!(offers_planted(client));
     }
     // A server that starts now is trusted from the start, and does not mention trust.

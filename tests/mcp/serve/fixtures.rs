@@ -98,7 +98,7 @@ fn one_component_serves_many_tools_with_their_own_entries() {
         let unheard_of = tool("unheard_of");
         assert_eq!(unheard_of.get("description"), None, "{unheard_of}");
         let answer = client.call("unheard_of", json!({}));
-        assert_eq!(texts(&answer), ["no tool is named `unheard_of` here"]);
+        assert_eq!(texts(&answer), ["there is no tool `unheard_of` here"]);
         assert_eq!(list.as_array().unwrap().len(), tools.len() + 1);
     }
 }

@@ -56,7 +56,7 @@ fn requests_without_the_token_are_refused() {
             "" => "no token was sent",
             headers if headers.starts_with("X-") => "no token was sent",
             headers if headers.contains(&other) => "the token is wrong",
-            _ => "`Authorization` holds no token",
+            _ => "`Authorization` does not have the form `Bearer TOKEN`",
         };
         let message = reply.message()["error"]["message"].to_string();
         assert!(message.starts_with(&format!("\"{what}")), "{headers}: {reply:?}");
@@ -131,7 +131,7 @@ fn a_request_without_a_session_explains_how_to_start_one() {
     };
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let answer = send("", list);
-    assert!(answer.contains("`tools/list` belongs to no session"), "{answer}");
+    assert!(answer.contains("`tools/list` needs a session"), "{answer}");
     assert!(answer.contains("`initialize`") && answer.contains("`Mcp-Session-Id`"), "{answer}");
     let answer = send("MCP-Protocol-Version: 1999-01-01\r\n", list);
     assert!(answer.contains("`1999-01-01`") && answer.contains("`2025-11-25`"), "{answer}");

@@ -162,7 +162,7 @@ fn a_json_only_client_has_a_session_without_questions() {
     assert_eq!(super::texts(&reply.message()["result"]), ["in JSON"], "{reply:?}");
     let reply = call(json!({ "do": "ask", "id": "q", "answer_type": { "type": "string" } }));
     let message = reply.message()["error"]["message"].to_string();
-    assert!(message.contains("accept `text/event-stream`, too"), "{reply:?}");
+    assert!(message.contains("also accept `text/event-stream`"), "{reply:?}");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn only_the_user_config_sets_the_session_timeout() {
     workspace.config("[serve]\nsession_idle = \"1s\"\n");
     let run = workspace.run(&["check"]);
     assert!(
-        run.shown().contains("`serve.session_idle` has no place in a workspace"),
+        run.shown().contains("a workspace may not set `serve.session_idle`"),
         "{}",
         run.shown()
     );

@@ -197,7 +197,7 @@ fn native_code_cannot_approve_calls_or_imitate_host_questions() {
     let (mut inner, asked) = asking(&workspace, &[Some("yes")]);
     inner.add_tool(Native(None)).unwrap();
     let said = inner.call_in_test("native", json!({}));
-    assert!(said.contains("needs the approval of a person, and there is nobody to ask"), "{said}");
+    assert!(said.contains("needs the approval of a person, but no person can be asked"), "{said}");
     assert_eq!(content(&workspace, "a.txt"), None);
     assert!(asked.lock().unwrap().is_empty());
     let _ = inner.call_in_test("probe", write("b.txt", "x"));

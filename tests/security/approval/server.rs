@@ -56,7 +56,7 @@ fn each_answer_of_a_form_has_its_stated_effect() {
     );
     let message = asked["message"].as_str().unwrap();
     assert!(message.starts_with("Call of `probe` ("), "{message}");
-    assert!(message.contains(". It has `approve = \"always\"` ("), "{message}");
+    assert!(message.contains(". Rule: `approve = \"always\"` ("), "{message}");
     assert!(message.ends_with("\nAllow this call of `probe`?"), "{message}");
     assert!(message.contains("\nCalled by client stdio, for user "), "{message}");
     for reply in [json!({ "action": "decline" }), json!({ "action": "cancel" })] {
@@ -235,7 +235,7 @@ fn a_model_does_not_answer_for_a_person() {
                 assert_eq!(result["isError"], true, "{result}");
                 let text = text(&result);
                 assert!(
-                    text.contains("needs the approval of a person, and there is nobody to ask")
+                    text.contains("needs the approval of a person, but no person can be asked")
                 );
                 assert!(!text.contains("approve ="), "it is not told how to be asked less: {text}");
                 assert!(!text.contains("_answers"), "it is not told how to go on: {text}");
@@ -253,7 +253,10 @@ fn a_tool_cannot_ask_with_a_question_id_of_the_host() {
         let arguments = json!({ "do": "ask", "id": id, "text": "Allow this call of `probe`?" });
         let result = client.call("probe", arguments);
         let text = text(&result);
-        assert!(text.contains("ids that begin with `kitbag/` are those of kitbag's own"), "{text}");
+        assert!(
+            text.contains("ids that start with `kitbag/` are reserved for kitbag's own"),
+            "{text}"
+        );
     }
 }
 

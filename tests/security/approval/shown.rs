@@ -25,7 +25,7 @@ fn barred_with(
     let (stdout, shown) = on_a_terminal(workspace, &run, typed);
     assert_eq!(stdout, "", "{shown}");
     assert!(shown.contains("\nAllow this call of `"), "{shown}");
-    assert!(shown.contains("was not approved: the user said no"), "{shown}");
+    assert!(shown.contains("was not approved: the user declined"), "{shown}");
     let lines = shown.lines().filter_map(|line| line.strip_prefix("| "));
     lines.map(str::to_owned).collect()
 }
@@ -83,7 +83,7 @@ fn rendering_is_limited_even_if_the_tool_may_run_for_an_hour() {
     let id = client.send("tools/call", json!({ "name": "probe", "arguments": arguments }));
     let asked = client.reply("elicitation/create", accept("no"));
     let message = asked["message"].as_str().unwrap();
-    assert!(message.contains("| The tool ran into the limit `time` when"), "{message}");
+    assert!(message.contains("| The tool reached the limit `time` while"), "{message}");
     client.answer(id);
     assert_eq!(content(&workspace, "a.txt"), None);
 }

@@ -175,7 +175,7 @@ fn a_grant_replaces_the_protected_names() {
     ));
     let run = workspace.run(&["check"]);
     assert_eq!(run.code, 4, "{}", run.shown());
-    assert!(run.stderr.contains("`a/b/c` is no name that can be protected"), "{}", run.shown());
+    assert!(run.stderr.contains("`a/b/c` cannot be protected"), "{}", run.shown());
 }
 
 #[test]

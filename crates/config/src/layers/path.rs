@@ -129,7 +129,7 @@ mod tests {
             let problem = bases.absolute(text).unwrap_err();
             assert!(problem.message.starts_with(expected), "{problem:?}");
         };
-        refused(&homeless, "~/a", "`~/a` cannot be found: the home directory is not known");
+        refused(&homeless, "~/a", "`~/a` cannot be resolved: the home directory is unknown");
         refused(&homeless, "", "the path is empty");
         for url in ["https://a.test/x.wasm", "HTTP://a.test", "oci://a/b", "file:///x"] {
             refused(&bases, url, &format!("`{url}` is a URL"));

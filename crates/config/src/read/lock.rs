@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(again.to_string(), text);
         assert!(text.find("a_tool").unwrap() < text.find("z-tool").unwrap(), "{text}");
         let recorded = again.recorded(&ToolName::new("z-tool").unwrap()).unwrap();
-        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:26:13");
+        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:25:13");
         assert_eq!(read("version = 1\n").unwrap().tools, BTreeMap::new());
     }
 
@@ -305,7 +305,7 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("", "kitbag.lock:1:1: missing key `version`");
-        check("version = 3\n", "kitbag.lock:1:11: this file has version 3, and this kitbag reads");
+        check("version = 3\n", "kitbag.lock:1:11: this file has version 3, but this kitbag reads");
         check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
         let component = "version = 1\n[tools.a]\ncomponent = ";
         check(

@@ -152,7 +152,7 @@ fn mistakes_beyond_the_bound_restrict_everything() {
     let fixture = Fixture::new(&text);
     let errors = fixture.try_load().unwrap_err();
     assert_eq!(errors.diagnostics().len(), 20_001);
-    let is_bound = |message: &str| message.starts_with("from here on mistakes are not counted");
+    let is_bound = |message: &str| message.starts_with("mistakes after this one are not counted");
     let bounds = errors.diagnostics().iter().filter(|found| is_bound(&found.message));
     assert_eq!(bounds.count(), 1);
     let config = trusted(&fixture);

@@ -70,7 +70,7 @@ fn kernel_file_systems_cannot_be_granted() {
     for host in ["/proc", "/proc/self/cwd", "/sys"] {
         let fixture = fixture(&format!("[{{ host = \"{host}\", guest = \"/a\" }}]"));
         let errors = load(&fixture.sources()).unwrap_err().to_string();
-        assert!(errors.contains("through which the kernel can be reached"), "{errors}");
+        assert!(errors.contains("which gives access to the kernel"), "{errors}");
     }
 }
 

@@ -210,7 +210,12 @@ fn a_name_refers_to_one_tool() {
     let config = loaded(&own);
     assert!(matches!(config.tools["words"].source.value, ToolSource::Local(_)));
     let warning = config.warnings[0].to_string();
-    assert!(warning.starts_with(".kitbag/scripts/words.py: is not used: `words`"), "{warning}");
+    assert!(
+        warning.starts_with(
+            ".kitbag/scripts/words.py: is ignored: your user config has a tool `words`"
+        ),
+        "{warning}"
+    );
 }
 
 #[test]

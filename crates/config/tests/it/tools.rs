@@ -112,7 +112,7 @@ fn only_the_user_config_turns_masking_off() {
     assert_eq!(mask(&Fixture::empty()), (true, "default".to_owned()));
     let own = Fixture::empty().user("[tools.learn]\nmask = false\n");
     assert_eq!(mask(&own), (false, "/t/h/config.toml:2:8".to_owned()));
-    let refused = "`mask` has no place in a workspace's file";
+    let refused = "a workspace may not set `mask`";
     for table in ["mask = false\n", "mask = true\n"] {
         let problems = Fixture::new(&format!("[tools.learn]\n{table}")).problems();
         assert!(problems.contains(refused), "{problems}");

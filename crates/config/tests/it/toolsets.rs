@@ -85,7 +85,7 @@ fn a_named_directory_is_read_unless_it_contains_home() {
     for home in ["h", "", "/"] {
         let config = config(&fixture, |sources| sources.workspace = named(home));
         let reason = config.tools["read"].disabled.as_ref().unwrap().to_string();
-        assert!(reason.contains("holds your home directory"), "{reason}");
+        assert!(reason.contains("contains your home directory"), "{reason}");
     }
     // Without a home directory only `/` is too much.
     let config = config(&fixture, |sources| {

@@ -41,8 +41,7 @@ fn requests_before_a_session_are_answered_with_the_right_form() {
     let request = |method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
     };
-    let no_session =
-        ["belongs to no session", "`initialize`", "io.modelcontextprotocol/protocolVersion"];
+    let no_session = ["needs a session", "`initialize`", "io.modelcontextprotocol/protocolVersion"];
     for method in ["tools/list", "tools/call", "tools/shuffle"] {
         check(&request(method, json!({ "name": "x" })), &[&[method], &no_session[..]].concat());
     }

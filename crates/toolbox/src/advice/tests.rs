@@ -240,7 +240,7 @@ fn a_model_reads_the_cause_and_a_request_for_its_user() {
         .filter(|(model, person)| model != person)
         .map(|(model, _)| model)
         .collect();
-    let path = "`/w/t.wasm` is not run, since";
+    let path = "kitbag does not run `/w/t.wasm`, because";
     let expected = [
         "no tool is named `t`; did you mean `u`?".to_owned(),
         "no tool is named `t`; did you mean `u`? It is disabled: its workspace is not trusted; ask \

@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_moved_to_a_private_path_is_hidden_from_the_next_call() {
+    fn directory_moved_to_a_private_path_is_hidden_later() {
         let mut fixture = Fixture::new();
         let root = fixture.root();
         let open = File::open(fixture.path("other")).unwrap();

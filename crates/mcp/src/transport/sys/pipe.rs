@@ -24,7 +24,7 @@ pub(crate) enum Pipe {
 
 pub(crate) struct Polled {
     fd: AsyncFd<Handle>,
-    /// True if single operations cannot be told not to wait: on systems other than Linux, for
+    /// True if a single operation cannot be made non-blocking: on systems other than Linux, for
     /// terminals, and for pipes before Linux 6.5.
     needs_poll: AtomicBool,
 }
