@@ -8,11 +8,11 @@ mod keep_awake;
 pub(crate) mod reload;
 
 use std::io;
+#[cfg(feature = "otlp")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::thread;
 
-use kitbag_host::{MemoryBudget, StatePool, lower_thread_priority};
+use kitbag_host::{MemoryBudget, StatePool};
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -45,8 +45,6 @@ struct ServerState {
     closing: CancellationToken,
     keep_awake: KeepAwake,
     background: Arc<Background>,
-    /// True if built-in tools are loaded or being loaded.
-    is_loading: AtomicBool,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
 }
@@ -88,7 +86,6 @@ impl Server {
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
             background: Arc::default(),
-            is_loading: AtomicBool::new(false),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
         }));
@@ -128,23 +125,6 @@ impl Server {
     fn compile_ahead(&self, generation: &Arc<Generation>) {
         let (server, generation) = (self.downgrade(), Arc::clone(generation));
         self.background().start(GenerationPrecompile { server, generation });
-    }
-
-    /// Loads the built-in tools of the current generation on a low-priority thread. Only the first
-    /// call has an effect.
-    pub(crate) fn load_ahead(&self) {
-        if self.0.is_loading.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let (server, toolbox) = (self.downgrade(), self.generation().toolbox.clone());
-        let load = move || {
-            lower_thread_priority();
-            toolbox.load_builtins(|| {
-                server.upgrade().is_none_or(|server| server.closing().is_cancelled())
-            });
-        };
-        // Without a thread, each first call loads its own tool.
-        let _ = thread::Builder::new().name("load-ahead".into()).spawn(load);
     }
 
     pub(crate) fn generation(&self) -> Arc<Generation> {

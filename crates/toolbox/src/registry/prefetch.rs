@@ -1,6 +1,6 @@
-//! Compiling and loading of tools before their first call.
+//! Compilation of tools before their first call.
 
-use kitbag_config::{ConfiguredTool, ToolSource};
+use kitbag_config::ConfiguredTool;
 use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
@@ -46,30 +46,6 @@ impl Toolbox {
         let context = RunContext { cancellation, is_background: true, ..RunContext::default() };
         self.0.host.component(&source, &tool.limits.limits(), &context)?;
         Ok(())
-    }
-
-    /// Loads the components of enabled built-in tools, so that no first call waits for it. Stops
-    /// when `is_over` returns true.
-    ///
-    /// Skips components that take memory of their own: compressed native code, and components that
-    /// have to be compiled.
-    pub fn load_builtins(&self, is_over: impl Fn() -> bool) {
-        for (_, tool) in self.enabled() {
-            let limits = tool.limits.limits();
-            if let ToolSource::Builtin { .. } = &tool.source.value
-                && let Ok(source) = self.0.component_source(&tool.source.value)
-                && let ComponentSource::Embedded(artifact) = &source
-                && let Some(native) = artifact.native(Metering::of(&limits))
-                && native.memory() == 0
-            {
-                if is_over() {
-                    return;
-                }
-                // The first call reports an error.
-                let context = RunContext { is_background: true, ..RunContext::default() };
-                let _ = self.0.host.component(&source, &limits, &context);
-            }
-        }
     }
 
     fn files(&self) -> impl Iterator<Item = (&ToolName, &ConfiguredTool)> {
