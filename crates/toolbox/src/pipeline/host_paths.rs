@@ -54,10 +54,9 @@ impl HostPaths {
     /// Rewrites the arguments of a built-in tool that name files.
     pub(crate) fn rewrite(&self, tool: &str, arguments: &mut Map<String, Value>) {
         for (key, value) in arguments {
-            let is_path = key == "path" || key.ends_with("_path");
+            let is_path = is_path(tool, key);
             match (tool, key.as_str(), value) {
                 ("apply_patch", "patch", Value::String(patch)) => self.replace(patch, Self::patch),
-                ("move_path", "to", Value::String(path)) => self.replace(path, Self::path),
                 (_, _, Value::String(path)) if is_path => self.replace(path, Self::path),
                 (_, "paths", Value::Array(paths)) => self.replace_each(paths, Self::path),
                 (_, "globs", Value::Array(globs)) => self.replace_each(globs, Self::glob),
@@ -147,14 +146,15 @@ impl HostPaths {
     }
 }
 
+/// Returns true if an argument of a built-in tool is the path of a file.
+fn is_path(tool: &str, key: &str) -> bool {
+    key == "path" || key.ends_with("_path") || (tool, key) == ("move_path", "to")
+}
+
 /// Returns the absolute paths among the arguments of a built-in tool that name files.
 pub(crate) fn named<'a>(tool: &str, arguments: &'a Map<String, Value>) -> Vec<&'a str> {
     let of_key = |(key, value): (&'a String, &'a Value)| match value {
-        Value::String(path) => {
-            let is_path = key == "path" || key.ends_with("_path");
-            let is_target = tool == "move_path" && key == "to";
-            if is_path || is_target { vec![path.as_str()] } else { Vec::new() }
-        }
+        Value::String(path) if is_path(tool, key) => vec![path.as_str()],
         Value::Array(paths) if key == "paths" => paths.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
