@@ -10,7 +10,7 @@ pub(crate) struct Family {
     pub(crate) size: &'static str,
     /// The kind of memory that was measured.
     pub(crate) memory: &'static str,
-    /// Why the sizes end at the last one.
+    /// The reason for the largest size.
     pub(crate) end: &'static str,
     pub(crate) series: Vec<Series>,
 }

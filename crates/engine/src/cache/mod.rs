@@ -49,7 +49,7 @@ pub struct CacheEntry {
     pub size: u64,
 }
 
-/// Why the cache or an entry is not used. Never fatal: the component is then compiled.
+/// The reason why the cache or an entry is not used. The component is then compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheProblem {
     /// The directory is not private.

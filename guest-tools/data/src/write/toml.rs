@@ -1,5 +1,5 @@
-//! TOML. Strings and keys are written by `toml_writer`. Numbers keep their digits, which no writer
-//! of 64-bit floats preserves.
+//! TOML. Strings and keys are written by `toml_writer`. Numbers keep all their digits, which a
+//! writer of 64-bit floats would round.
 
 use serde_json::{Map, Number, Value};
 use toml_writer::TomlWrite as _;
