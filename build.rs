@@ -79,7 +79,8 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
     };
     let builtins = guests.builtins()?;
     let names = builtins.iter().copied().filter(is_wanted);
-    let (alone, together): (Vec<_>, Vec<_>) = names.partition(|name| ALONE.contains(name));
+    let (alone, together): (Vec<_>, Vec<_>) =
+        names.partition(|name| ALONE.contains(name) || guests.is_workspace(name));
     let made = guests.made()?;
     let compiler = compiler(guests)?;
     let mut components = thread::scope(|scope| {
@@ -92,7 +93,10 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         let build = |names: &[&'static str]| {
             let packages: Vec<_> =
                 names.iter().map(|name| format!("--package=kitbag-{name}")).collect();
-            guests.build(&packages)?;
+            match names {
+                [name] if guests.is_workspace(name) => guests.build_workspace(name)?,
+                _ => guests.build(&packages)?,
+            }
             // If compiling has failed, it has ended, and its failure is returned below.
             for name in names {
                 let _ = finished.send(name);
@@ -105,7 +109,8 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         alone.iter().try_for_each(|name| build(&[*name]))?;
         drop(finished);
         // Guests for the tests. One of them is also used to check a release archive.
-        let others = builtins.iter().map(|name| format!("--exclude=kitbag-{name}"));
+        let others = builtins.iter().filter(|name| !guests.is_workspace(name));
+        let others = others.map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;
@@ -126,7 +131,7 @@ fn compile<'a>(
     let failed = |what: &str, error: &dyn fmt::Display| {
         format!("the built-in `{name}` cannot be {what}: {error}")
     };
-    let wasm = guests.components().join(format!("kitbag_{name}.wasm"));
+    let wasm = guests.component(name);
     let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
     let [native, packed, made_from, lock] =
         ["artifact", "packed", "key", "lock"].map(|it| made.join(format!("{name}.{it}")));

@@ -87,12 +87,29 @@ impl Guests {
 
     /// Builds packages in one invocation of cargo, which unifies their features.
     pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
+        let manifest = self.root.join("guest-tools/Cargo.toml");
+        self.run_cargo(
+            &manifest,
+            &[&["--profile".to_owned(), self.profile.into()], packages].concat(),
+        )
+    }
+
+    /// Builds a guest that is a workspace of its own, always with the profile `release`: its
+    /// dependencies take minutes, so that all builds of kitbag share them. They declare a newer
+    /// Rust than they need.
+    pub(super) fn build_workspace(&self, name: &str) -> Result<(), Failure> {
+        let manifest = self.root.join("guest-tools").join(name).join("Cargo.toml");
+        let arguments = ["--release", "--ignore-rust-version"].map(str::to_owned);
+        self.run_cargo(&manifest, &[&arguments[..], &[format!("--package=kitbag-{name}")]].concat())
+    }
+
+    fn run_cargo(&self, manifest: &Path, arguments: &[String]) -> Result<(), Failure> {
         let mut cargo = Command::new(variable("CARGO")?);
         cargo
-            .args(["build", "--profile", self.profile, "--locked", "--target", GUEST_TARGET])
-            .args(packages)
+            .args(["build", "--locked", "--target", GUEST_TARGET])
+            .args(arguments)
             .arg("--manifest-path")
-            .arg(self.root.join("guest-tools/Cargo.toml"))
+            .arg(manifest)
             .arg("--target-dir")
             .arg(&self.target_dir)
             .current_dir(&self.root)
@@ -117,6 +134,20 @@ impl Guests {
             return Err("the guests in guest-tools/ cannot be built; see the output above".into());
         }
         Ok(())
+    }
+
+    /// Returns true if a guest is a workspace of its own.
+    pub(super) fn is_workspace(&self, name: &str) -> bool {
+        self.root.join("guest-tools").join(name).join("Cargo.lock").exists()
+    }
+
+    /// Returns the file of a built-in.
+    pub(super) fn component(&self, name: &str) -> PathBuf {
+        let file = format!("kitbag_{name}.wasm");
+        match self.is_workspace(name) {
+            true => self.target_dir.join(GUEST_TARGET).join("release").join(file),
+            false => self.components().join(file),
+        }
     }
 
     pub(super) fn components(&self) -> PathBuf {

@@ -1,0 +1,1 @@
+pub use num_bigint::*;
