@@ -1,6 +1,7 @@
 //! The interpreter: its start, and the run of a script by the modules in `prelude`.
 
 use std::cell::OnceCell;
+use std::panic;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTuple};
 use rustpython_vm::compiler::Mode;
@@ -86,7 +87,25 @@ fn run_in(
     })
 }
 
+/// The message of a panic for an allocation that no memory could hold.
+const CAPACITY: &str = "capacity overflow";
+
+/// Makes a panic about too large an allocation end the call by the limit `memory`, as every other
+/// large allocation does: the host names the limit if it refused memory before a call failed.
+fn report_capacity() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str() == Some(CAPACITY) {
+            #[cfg(target_family = "wasm")]
+            core::arch::wasm32::memory_grow::<0>(usize::MAX >> 16);
+        } else {
+            report(panic);
+        }
+    }));
+}
+
 fn start() -> Interpreter {
+    report_capacity();
     let mut settings = Settings::default();
     settings.hash_seed = Some(0);
     settings.ignore_environment = true;
