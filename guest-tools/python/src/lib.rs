@@ -1,3 +1,4 @@
+#![allow(missing_docs)]
 use std::cell::RefCell;
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
 use rustpython_vm as vm;
@@ -42,8 +43,9 @@ fn start() -> Interpreter {
     interpreter
 }
 
-#[unsafe(export_name = "wizer-initialize")]
-pub extern "C" fn initialize() { INTERPRETER.with_borrow_mut(|it| *it = Some(start())); }
+mod snapshot;
+
+pub(crate) fn initialize() { INTERPRETER.with_borrow_mut(|it| *it = Some(start())); }
 
 struct Python;
 #[derive(serde::Deserialize)]
