@@ -1,18 +1,113 @@
-use std::{env, fs, path::{Path, PathBuf}};
-const OUT: &[&str] = &["test","idlelib","tkinter","turtledemo","lib2to3","ensurepip","distutils","unittest","pydoc_data","curses","dbm","sqlite3","multiprocessing","venv","xmlrpc","wsgiref","_pyrepl","ctypes","turtle.py","antigravity.py","this.py","ssl.py","ftplib.py","imaplib.py","poplib.py","smtplib.py","socketserver.py","mailbox.py","pdb.py","bdb.py","cmd.py","code.py","profile.py","pstats.py","trace.py","webbrowser.py","pty.py","tty.py","doctest.py","pydoc.py","rlcompleter.py","netrc.py","_aix_support.py","_android_support.py","_apple_support.py","_ios_support.py","_osx_support.py","_pyio.py","compileall.py","py_compile.py","zipapp.py","getpass.py","tarfile.py","wave.py","http","_dummy_os.py","__hello__.py","__phello__","symtable.py","tabnanny.py","timeit.py","modulefinder.py","pyclbr.py","pickletools.py"];
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for e in fs::read_dir(from).unwrap() {
-        let e = e.unwrap(); let name = e.file_name(); let name = name.to_str().unwrap();
-        if OUT.contains(&name) || name == "__pycache__" || name == "tests" { continue; }
-        let p = e.path();
-        if p.is_dir() { copy(&p, &to.join(name)); } else if name.ends_with(".py") { fs::copy(&p, to.join(name)).unwrap(); }
+//! Selects the modules of Python's standard library that are compiled into the component.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// Files and directories of the standard library that a script cannot use: they need processes,
+/// sockets, a terminal or native code, or they are tools for developers.
+const OMITTED: &[&str] = &[
+    "__hello__.py",
+    "__phello__",
+    "__pycache__",
+    "_aix_support.py",
+    "_android_support.py",
+    "_apple_support.py",
+    "_dummy_os.py",
+    "_ios_support.py",
+    "_osx_support.py",
+    "_pyio.py",
+    "_pyrepl",
+    "antigravity.py",
+    "bdb.py",
+    "cmd.py",
+    "code.py",
+    "compileall.py",
+    "ctypes",
+    "curses",
+    "dbm",
+    "distutils",
+    "doctest.py",
+    "ensurepip",
+    "ftplib.py",
+    "getpass.py",
+    "idlelib",
+    "imaplib.py",
+    "lib2to3",
+    "mailbox.py",
+    "modulefinder.py",
+    "multiprocessing",
+    "netrc.py",
+    "pdb.py",
+    "pickletools.py",
+    "poplib.py",
+    "profile.py",
+    "pstats.py",
+    "pty.py",
+    "py_compile.py",
+    "pyclbr.py",
+    "pydoc.py",
+    "pydoc_data",
+    "rlcompleter.py",
+    "smtplib.py",
+    "socketserver.py",
+    "sqlite3",
+    "ssl.py",
+    "symtable.py",
+    "tabnanny.py",
+    "tarfile.py",
+    "test",
+    "tests",
+    "this.py",
+    "timeit.py",
+    "tkinter",
+    "trace.py",
+    "tty.py",
+    "turtle.py",
+    "turtledemo",
+    "unittest",
+    "venv",
+    "wave.py",
+    "webbrowser.py",
+    "wsgiref",
+    "xmlrpc",
+    "zipapp.py",
+    // Of `http`, the statuses remain.
+    "client.py",
+    "cookiejar.py",
+    "cookies.py",
+    "server.py",
+];
+
+fn main() -> io::Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let library = out.join("Lib");
+    if library.exists() {
+        fs::remove_dir_all(&library)?;
     }
+    copy(Path::new(rustpython_pylib::LIB_PATH), &library)?;
+    // The macro takes paths relative to the crate only.
+    let frozen = format!(
+        "rustpython_vm::py_freeze!(dir = {library:?}, crate_name = \"rustpython_compiler_core\")"
+    );
+    fs::write(out.join("frozen.rs"), frozen)?;
+    println!("cargo::rerun-if-changed=build.rs");
+    Ok(())
 }
-fn main() {
-    let out = PathBuf::from(env::var("OUT_DIR").unwrap()).join("Lib");
-    let _ = fs::remove_dir_all(&out);
-    copy(Path::new(rustpython_pylib::LIB_PATH), &out);
-    fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("frozen.rs"), format!("rustpython_vm::py_freeze!(dir = {:?}, crate_name = \"rustpython_compiler_core\")", out)).unwrap();
-    println!("cargo:rerun-if-changed=build.rs");
+
+/// Copies the modules that are not omitted.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if OMITTED.contains(&name) {
+            continue;
+        }
+        if path.is_dir() {
+            copy(&path, &to.join(name))?;
+        } else if name.ends_with(".py") {
+            fs::copy(&path, to.join(name))?;
+        }
+    }
+    Ok(())
 }

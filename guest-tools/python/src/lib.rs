@@ -1,75 +1,64 @@
-#![allow(missing_docs)]
-use std::cell::RefCell;
-use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
-use rustpython_vm as vm;
-use vm::{Interpreter, builtins::{PyStrRef, PyTupleRef, PyStr}, function::FuncArgs, PyObjectRef, AsObject, pymodule, PyPayload};
+//! The tool `python`: runs a script with RustPython.
+//!
+//! The interpreter and its standard library are compiled into this component. It is started once,
+//! by `initialize` while kitbag is built, and each call begins with a copy of that memory.
+//! The modules in `prelude` run scripts: they connect tools, files, clocks and the event loop with
+//! this crate through the module `_kitbag`.
 
-thread_local! { static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) }; static INTERPRETER: RefCell<Option<Interpreter>> = const { RefCell::new(None) }; }
-
-#[pymodule]
-mod _kitbag {
-    use super::vm::{VirtualMachine, PyResult, builtins::PyStrRef};
-    #[pyfunction]
-    fn write(text: PyStrRef) { super::OUTPUT.with_borrow_mut(|it| it.push_str(&text.to_string_lossy())); }
-    #[pyfunction]
-    fn call(name: PyStrRef, arguments: PyStrRef, vm: &VirtualMachine) -> PyResult<String> {
-        let answer = kitbag_sdk::tools::start_json(&name.to_string_lossy(), &arguments.to_string_lossy()).and_then(|it| it.finish());
-        answer.map(|it| it.structured.unwrap_or(it.text)).map_err(|error| vm.new_runtime_error(error.message))
-    }
-}
-
-const PRELUDE: &str = include_str!("prelude.py");
-
-fn start() -> Interpreter {
-    let mut settings = vm::Settings::default();
-    settings.isolated = true; settings.import_site = false; settings.install_signal_handlers = false; settings.hash_seed = Some(0); settings.ignore_environment = true; settings.write_bytecode = false;
-    let builder = Interpreter::builder(settings);
-    let mut defs = rustpython_stdlib::stdlib_module_defs(&vm::Context::genesis());
-    defs.push(_kitbag::module_def(vm::Context::genesis()));
-    let frozen: &rustpython_compiler_core::frozen::FrozenLib = include!(concat!(env!("OUT_DIR"), "/frozen.rs"));
-    let _ = frozen;
-    let interpreter = builder.add_native_modules(&defs).add_frozen_modules(frozen).build();
-    interpreter.enter(|vm| {
-        let module = vm.new_module("_kitbag_prelude", vm.ctx.new_dict(), None);
-        let scope = vm::scope::Scope::with_builtins(None, module.dict(), vm);
-        if let Err(error) = vm.run_string(scope, PRELUDE, "prelude.py") {
-            let mut text = String::new();
-            let _ = vm.write_exception(&mut text, &error);
-            panic!("{text}");
-        }
-        let modules = vm.sys_module.get_attr("modules", vm).unwrap();
-        modules.set_item("_kitbag_prelude", module.into(), vm).unwrap();
-    });
-    interpreter
-}
-
+mod answer;
+mod awaited;
+mod help;
+mod interpreter;
+mod names;
+mod native;
+mod output;
+mod script;
 mod snapshot;
+mod state;
+mod system;
+mod tools;
+mod value;
 
-pub(crate) fn initialize() { INTERPRETER.with_borrow_mut(|it| *it = Some(start())); }
+use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+/// The component.
 struct Python;
-#[derive(serde::Deserialize)]
-struct Arguments { code: String, #[serde(default)] inputs: Option<kitbag_sdk::serde_json::Value> }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    code: String,
+    /// Read from the text of the arguments later, directly into objects of the interpreter.
+    #[serde(default, rename = "inputs")]
+    _inputs: std::collections::HashMap<String, IgnoredAny>,
+}
+
 kitbag_sdk::export!(Python);
+
+/// The component's own description, also in its section.
 const DESCRIPTION: &str = include_str!("../describe.json");
+
 kitbag_sdk::describe_section!(DESCRIPTION);
 
 impl Tool for Python {
     type Arguments = Arguments;
-    fn describe() -> Description { Description::from_json(DESCRIPTION) }
-    fn run(_: &Call, arguments: Arguments) -> Result<String, Stop> {
-        if INTERPRETER.with_borrow(|it| it.is_none()) { initialize(); }
-        let inputs = arguments.inputs.map_or("{}".into(), |it| it.to_string());
-        let (ok, text) = INTERPRETER.with_borrow(|it| it.as_ref().unwrap().enter(|vm| {
-            let module = vm.import("_kitbag_prelude", 0).unwrap();
-            let run = module.get_attr("run", vm).unwrap();
-            let result = run.call((vm.ctx.new_str(arguments.code), vm.ctx.new_str(inputs)), vm).unwrap();
-            let tuple = result.downcast::<vm::builtins::PyTuple>().unwrap();
-            let ok = tuple[0].is(&vm.ctx.true_value);
-            let text = match vm.is_none(&tuple[1]) { true => String::new(), false => tuple[1].str(vm).unwrap().to_string_lossy().into_owned() };
-            (ok, text)
-        }));
-        let text = OUTPUT.take() + &text;
-        match ok { true => Ok(text), false => Err(ErrorInfo::new(text).into()) }
+
+    fn describe() -> Description {
+        Description::from_json(DESCRIPTION)
+    }
+
+    fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
+        state::begin(call.root());
+        let outcome = interpreter::run(&arguments.code, call.arguments_json());
+        let (output, spent) = state::end();
+        match outcome {
+            Ok(value) => Ok(answer::with_spent(answer::success(output, value.as_deref()), &spent)),
+            Err(problem) => {
+                let message = answer::failure(output, &problem);
+                Err(ErrorInfo::new(answer::with_spent(message, &spent)).into())
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ export!(Snapshot);
 
 impl Guest for Snapshot {
     fn initialize() {
-        crate::initialize();
+        crate::interpreter::initialize();
         forget_system();
     }
 }
