@@ -26,28 +26,10 @@ thread_local! {
 }
 
 /// Starts the interpreter while kitbag is built, so that a call begins with its memory.
-// SAFETY: no other function of this component has this name.
-#[expect(unsafe_code, reason = "exports the function that Wizer calls")]
-#[unsafe(export_name = "wizer-initialize")]
-extern "C" fn initialize() {
+pub(crate) fn initialize() {
     INTERPRETER.with(|interpreter| {
         interpreter.get_or_init(start);
     });
-    forget_directories();
-}
-
-/// Makes the C library read the granted directories again, which a call has and the build has not.
-fn forget_directories() {
-    #[expect(unsafe_code, reason = "declares a function of the C library")]
-    unsafe extern "C" {
-        fn __wasilibc_reset_preopens();
-    }
-    // SAFETY: the function takes nothing and returns nothing. It may be called at any time on the
-    // only thread that there is; the table of directories is filled again on its next use.
-    #[expect(unsafe_code, reason = "calls a function of the C library")]
-    unsafe {
-        __wasilibc_reset_preopens();
-    }
 }
 
 /// Runs a script to its end. Returns its value as text, `None` if there is none.
