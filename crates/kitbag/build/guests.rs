@@ -136,6 +136,11 @@ impl Guests {
         Ok(())
     }
 
+    /// Returns the profile that a guest is built with.
+    pub(super) fn profile(&self, name: &str) -> &'static str {
+        if self.is_workspace(name) { "release" } else { self.profile }
+    }
+
     /// Returns true if a guest is a workspace of its own.
     pub(super) fn is_workspace(&self, name: &str) -> bool {
         self.root.join("guest-tools").join(name).join("Cargo.lock").exists()
@@ -143,21 +148,18 @@ impl Guests {
 
     /// Returns the file of a built-in.
     pub(super) fn component(&self, name: &str) -> PathBuf {
-        let file = format!("kitbag_{name}.wasm");
-        match self.is_workspace(name) {
-            true => self.target_dir.join(GUEST_TARGET).join("release").join(file),
-            false => self.components().join(file),
-        }
+        let directory = self.target_dir.join(GUEST_TARGET).join(self.profile(name));
+        directory.join(format!("kitbag_{name}.wasm"))
     }
 
     pub(super) fn components(&self) -> PathBuf {
         self.target_dir.join(GUEST_TARGET).join(self.profile)
     }
 
-    /// Returns the directory of native code for this target. All builds share it, since each set
-    /// of features and each lint run has its own build script.
-    pub(super) fn made(&self) -> Result<PathBuf, Failure> {
-        let name = format!("{}-{}", variable("TARGET")?, self.profile);
+    /// Returns the directory of a guest's native code for this target. All builds share it, since
+    /// each set of features and each lint run has its own build script.
+    pub(super) fn made(&self, name: &str) -> Result<PathBuf, Failure> {
+        let name = format!("{}-{}", variable("TARGET")?, self.profile(name));
         let directory = self.target_dir.join("built-ins").join(name);
         fs::create_dir_all(&directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;

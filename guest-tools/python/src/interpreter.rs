@@ -1,6 +1,7 @@
 //! The interpreter: its start, and the run of a script by the modules in `prelude`.
 
 use std::cell::OnceCell;
+use std::panic;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTuple};
 use rustpython_vm::compiler::Mode;
@@ -25,28 +26,10 @@ thread_local! {
 }
 
 /// Starts the interpreter while kitbag is built, so that a call begins with its memory.
-// SAFETY: no other function of this component has this name.
-#[expect(unsafe_code, reason = "exports the function that Wizer calls")]
-#[unsafe(export_name = "wizer-initialize")]
-extern "C" fn initialize() {
+pub(crate) fn initialize() {
     INTERPRETER.with(|interpreter| {
         interpreter.get_or_init(start);
     });
-    forget_directories();
-}
-
-/// Makes the C library read the granted directories again, which a call has and the build has not.
-fn forget_directories() {
-    #[expect(unsafe_code, reason = "declares a function of the C library")]
-    unsafe extern "C" {
-        fn __wasilibc_reset_preopens();
-    }
-    // SAFETY: the function takes nothing and returns nothing. It may be called at any time on the
-    // only thread that there is; the table of directories is filled again on its next use.
-    #[expect(unsafe_code, reason = "calls a function of the C library")]
-    unsafe {
-        __wasilibc_reset_preopens();
-    }
 }
 
 /// Runs a script to its end. Returns its value as text, `None` if there is none.
@@ -86,7 +69,25 @@ fn run_in(
     })
 }
 
+/// The message of a panic for an allocation that no memory could hold.
+const CAPACITY: &str = "capacity overflow";
+
+/// Makes a panic about too large an allocation end the call by the limit `memory`, as every other
+/// large allocation does: the host names the limit if it refused memory before a call failed.
+fn report_capacity() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str() == Some(CAPACITY) {
+            #[cfg(target_family = "wasm")]
+            core::arch::wasm32::memory_grow::<0>(usize::MAX >> 16);
+        } else {
+            report(panic);
+        }
+    }));
+}
+
 fn start() -> Interpreter {
+    report_capacity();
     let mut settings = Settings::default();
     settings.hash_seed = Some(0);
     settings.ignore_environment = true;

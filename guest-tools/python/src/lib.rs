@@ -1,7 +1,7 @@
 //! The tool `python`: runs a script with RustPython.
 //!
 //! The interpreter and its standard library are compiled into this component. It is started once,
-//! by `wizer-initialize` while kitbag is built, and each call begins with a copy of that memory.
+//! by `initialize` while kitbag is built, and each call begins with a copy of that memory.
 //! The modules in `prelude` run scripts: they connect tools, files, clocks and the event loop with
 //! this crate through the module `_kitbag`.
 
@@ -13,6 +13,7 @@ mod names;
 mod native;
 mod output;
 mod script;
+mod snapshot;
 mod state;
 mod system;
 mod tools;

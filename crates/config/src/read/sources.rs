@@ -194,11 +194,12 @@ impl BuiltinTool<'_> {
     pub(crate) const CALLS: u64 = 200;
 
     /// The memory that its documented inputs take, if that is more than the default: a document
-    /// of 16 MiB as values, and a page or a text of 16 MiB with what is made of it.
+    /// of 16 MiB as values, a page or a text of 16 MiB with its result, and the snapshot of Python
+    /// with the objects of a script.
     pub(crate) fn memory(&self) -> Option<ByteSize> {
         match self.toolset {
             "data" => Some(ByteSize::mib(256)),
-            "text" | "search" => Some(ByteSize::mib(128)),
+            "text" | "search" | "python" => Some(ByteSize::mib(128)),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ def describe(error):
     """Returns the traceback of an exception with the lines of the script, and a hint."""
     found = traceback.TracebackException.from_exception(error)
     keep_lines_of_script(found, set())
-    text = "".join(found.format()).rstrip("\n")
+    text = "".join(found.format()).rstrip()
     hint = hint_for(error)
     return text if hint is None else f"{text}\n{hint}"
 

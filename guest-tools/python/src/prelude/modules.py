@@ -10,11 +10,12 @@ TOOLS = "call tools instead; help() lists them"
 WEB = "use the tool `fetch` if help() lists it"
 ASYNC = "use `await asyncio.gather(f(…), g(…))`, which runs calls of tools concurrently"
 PACKAGES = "no packages can be installed; use the standard library"
+MEMORY = "a script changes no files itself; keep data in variables, or in `io.StringIO`"
 TESTS = "use `assert` and `print`"
 
 # What to use instead of a module, by its name.
 INSTEAD = {
-    "_thread": ASYNC, "concurrent.futures": ASYNC, "multiprocessing": ASYNC, "threading": ASYNC,
+    "_thread": ASYNC, "multiprocessing": ASYNC, "threading": ASYNC,
     "subprocess": TOOLS, "pty": TOOLS, "signal": TOOLS, "sqlite3": "use dictionaries, or a tool",
     "ctypes": "there is no native code", "cffi": "there is no native code", "mmap": "use `open`",
     "aiohttp": WEB, "ftplib": WEB, "http.client": WEB, "http.server": WEB, "httpx": WEB, "imaplib": WEB,
@@ -33,7 +34,7 @@ INSTEAD = {
     "profile": "use `time.perf_counter`", "timeit": "use `time.perf_counter`",
     "doctest": TESTS, "pytest": TESTS, "unittest": TESTS, "pydoc": "use `help(f)` and `f.__doc__`",
     "dbm": "use dictionaries", "shelve": "use dictionaries", "tarfile": "use a tool",
-    "resource": "the limits are those of the call", "pwd": "there are no users",
+    "resource": "the limits are those of the call", "tempfile": MEMORY, "pwd": "there are no users",
     "grp": "there are no users", "termios": "there is no terminal", "tty": "there is no terminal",
 }
 

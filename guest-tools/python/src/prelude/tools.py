@@ -2,6 +2,7 @@
 import _kitbag
 import asyncio
 import builtins
+import concurrent.futures
 import inspect
 import time
 from asyncio import base_events, events, runners, tasks
@@ -133,6 +134,21 @@ class Loop(base_events.BaseEventLoop):
         pass
 
 
+class Pool(concurrent.futures.Executor):
+    """A pool without threads, which calls functions at once."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = concurrent.futures.Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 async def finished(awaitable):
     return await awaitable
 
@@ -216,5 +232,6 @@ asyncio.new_event_loop = events.new_event_loop = new_event_loop
 asyncio.get_event_loop = events.get_event_loop = get_event_loop
 asyncio.run = runners.run = run
 asyncio.to_thread = asyncio.threads.to_thread = to_thread
+concurrent.futures.ThreadPoolExecutor = concurrent.futures.ProcessPoolExecutor = Pool
 builtins.help = help
 builtins._kitbag_start = start
