@@ -1,6 +1,7 @@
 //! The interpreter: its start, and the run of a script by the modules in `prelude`.
 
 use std::cell::OnceCell;
+use std::io::Write as _;
 use std::panic;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTuple};
@@ -72,22 +73,28 @@ fn run_in(
 /// The message of a panic for an allocation that no memory could hold.
 const CAPACITY: &str = "capacity overflow";
 
-/// Makes a panic about too large an allocation end the call by the limit `memory`, as every other
-/// large allocation does: the host names the limit if it refused memory before a call failed.
-fn report_capacity() {
-    let report = panic::take_hook();
-    panic::set_hook(Box::new(move |panic| {
-        if panic.payload_as_str() == Some(CAPACITY) {
-            #[cfg(target_family = "wasm")]
+/// Replaces the report of a panic, which ends the call.
+///
+/// A panic about too large an allocation ends the call by the limit `memory`, as any other large
+/// allocation does: the host names the limit if it refused memory before the call failed. The host
+/// reads another panic from standard error, and shows it as the reason. The place in the
+/// interpreter's source is of no use there.
+fn replace_panic_report() {
+    panic::set_hook(Box::new(|panic| match panic.payload_as_str() {
+        Some(CAPACITY) => {
             core::arch::wasm32::memory_grow::<0>(usize::MAX >> 16);
-        } else {
-            report(panic);
+        }
+        reason => {
+            let reason = reason.unwrap_or("no reason");
+            let mut stderr = std::io::stderr();
+            // There is no other place for the report.
+            let _ = writeln!(stderr, "panicked at the interpreter:\n{reason}; change the script");
         }
     }));
 }
 
 fn start() -> Interpreter {
-    report_capacity();
+    replace_panic_report();
     let mut settings = Settings::default();
     settings.hash_seed = Some(0);
     settings.ignore_environment = true;

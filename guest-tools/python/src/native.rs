@@ -4,11 +4,13 @@ pub(crate) use _kitbag::module_def;
 
 #[rustpython_vm::pymodule]
 mod _kitbag {
+    use std::cell::Cell;
+
     use rustpython_vm::builtins::{
-        PyBytesRef, PyCode, PyDictRef, PyListRef, PyStrRef, PyTupleRef, PyTypeRef,
+        PyBytesRef, PyCode, PyDictRef, PyInt, PyListRef, PyStrRef, PyTupleRef, PyTypeRef,
     };
     use rustpython_vm::function::{FuncArgs, OptionalArg};
-    use rustpython_vm::{PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
+    use rustpython_vm::{AsObject, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
     use wasip2::cli::environment::get_environment;
 
     use crate::value::{NotJson, to_json};
@@ -189,6 +191,51 @@ mod _kitbag {
     fn replace_init(kind: PyTypeRef, function: PyObjectRef, vm: &VirtualMachine) {
         kind.set_attr(vm.ctx.intern_str("__init__"), function);
         kind.slots.init.store(Some(initialize));
+    }
+
+    /// Makes `OSError(number, …)` an object of the class that Linux's number means. The interpreter
+    /// itself knows WASI's numbers.
+    #[pyfunction]
+    fn replace_os_error(vm: &VirtualMachine) {
+        let slot = &vm.ctx.exceptions.os_error.slots.new;
+        if let Some(new) = slot.load() {
+            NEW_OS_ERROR.set(Some(new));
+            slot.store(Some(new_os_error));
+        }
+    }
+
+    thread_local! {
+        static NEW_OS_ERROR: Cell<Option<fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult>> =
+            const { Cell::new(None) };
+    }
+
+    fn new_os_error(kind: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
+        let errors = &vm.ctx.exceptions;
+        let is_general = kind.is(errors.os_error) && arguments.args.len() > 1;
+        let number = arguments.args.first().filter(|_| is_general);
+        let number = number.and_then(|number| number.downcast_ref::<PyInt>());
+        let specific = match number.and_then(|number| number.as_bigint().to_string().parse().ok()) {
+            Some(1 | 13) => Some(errors.permission_error),
+            Some(2) => Some(errors.file_not_found_error),
+            Some(3) => Some(errors.process_lookup_error),
+            Some(4) => Some(errors.interrupted_error),
+            Some(10) => Some(errors.child_process_error),
+            Some(11) => Some(errors.blocking_io_error),
+            Some(17) => Some(errors.file_exists_error),
+            Some(20) => Some(errors.not_a_directory_error),
+            Some(21) => Some(errors.is_a_directory_error),
+            Some(32) => Some(errors.broken_pipe_error),
+            Some(103) => Some(errors.connection_aborted_error),
+            Some(104) => Some(errors.connection_reset_error),
+            Some(110) => Some(errors.timeout_error),
+            Some(111) => Some(errors.connection_refused_error),
+            Some(0_u32..) | None => None,
+        };
+        let kind = specific.map_or(kind, |specific| specific.to_owned());
+        match NEW_OS_ERROR.get() {
+            Some(new) => new(kind, arguments, vm),
+            None => Err(vm.new_system_error("OSError cannot be created")),
+        }
     }
 
     fn initialize(object: &PyObject, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult<()> {

@@ -200,15 +200,17 @@ fn begin(name: &str, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult<Pendi
 }
 
 /// Returns the names of the arguments that may be passed by position: the required ones in their
-/// order, or the only one that exists.
+/// order. If none is required, the path, or the only argument that exists.
 fn positional(schema: &str) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut names: Vec<_> = required.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    if let (0, Some(properties)) = (names.len(), schema["properties"].as_object())
-        && properties.len() == 1
-    {
-        names.extend(properties.keys().cloned());
+    if let (0, Some(properties)) = (names.len(), schema["properties"].as_object()) {
+        match properties.contains_key("path") {
+            true => names.push("path".to_owned()),
+            false if properties.len() == 1 => names.extend(properties.keys().cloned()),
+            false => {}
+        }
     }
     names
 }

@@ -5,17 +5,18 @@ import builtins
 import io
 import signal
 import sys
+import threading
 
 TOOLS = "call tools instead; help() lists them"
 WEB = "use the tool `fetch` if help() lists it"
 ASYNC = "use `await asyncio.gather(f(…), g(…))`, which runs calls of tools concurrently"
 PACKAGES = "no packages can be installed; use the standard library"
 MEMORY = "a script changes no files itself; keep data in variables, or in `io.StringIO`"
-TESTS = "use `assert` and `print`"
+TESTS = "use `unittest`, or `assert`"
 
 # What to use instead of a module, by its name.
 INSTEAD = {
-    "_thread": ASYNC, "multiprocessing": ASYNC, "threading": ASYNC,
+    "_socket": WEB, "_thread": ASYNC, "multiprocessing": ASYNC, "threading": ASYNC,
     "subprocess": TOOLS, "pty": TOOLS, "signal": TOOLS, "sqlite3": "use dictionaries, or a tool",
     "ctypes": "there is no native code", "cffi": "there is no native code", "mmap": "use `open`",
     "aiohttp": WEB, "ftplib": WEB, "http.client": WEB, "http.server": WEB, "httpx": WEB, "imaplib": WEB,
@@ -31,8 +32,7 @@ INSTEAD = {
     "curses": "print text", "readline": "pass values in `inputs`", "getpass": "pass values in `inputs`",
     "tkinter": "print text", "turtle": "print text", "pip": PACKAGES, "venv": PACKAGES,
     "ensurepip": PACKAGES, "pdb": "use `print`", "cProfile": "use `time.perf_counter`",
-    "profile": "use `time.perf_counter`", "timeit": "use `time.perf_counter`",
-    "doctest": TESTS, "pytest": TESTS, "unittest": TESTS, "pydoc": "use `help(f)` and `f.__doc__`",
+    "profile": "use `time.perf_counter`", "doctest": TESTS, "pytest": TESTS, "pydoc": "use `help(f)` and `f.__doc__`",
     "dbm": "use dictionaries", "shelve": "use dictionaries", "tarfile": "use a tool",
     "resource": "the limits are those of the call", "tempfile": MEMORY, "pwd": "there are no users",
     "grp": "there are no users", "termios": "there is no terminal", "tty": "there is no terminal",
@@ -107,8 +107,14 @@ class Input(io.TextIOBase):
         no_input()
 
 
+no_input.__name__ = no_input.__qualname__ = "input"
+
+
 def no_debugger(*_, **__):
     raise RuntimeError("a script has no debugger; use `print`")
+
+
+no_debugger.__name__ = no_debugger.__qualname__ = "breakpoint"
 
 
 def begin():
@@ -146,4 +152,6 @@ def add_zones():
 for name, number in (("SIGINT", 2), ("SIGTERM", 15), ("SIGKILL", 9), ("SIG_DFL", 0), ("SIG_IGN", 1)):
     if not hasattr(signal, name):
         setattr(signal, name, number)
+# There is one thread, so it owns every lock.
+threading.Condition._is_owned = lambda self: True
 add_zones()

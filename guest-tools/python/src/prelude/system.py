@@ -163,6 +163,10 @@ def mkdir(path, mode=0o777, *, dir_fd=None):
     raise refused(path)
 
 
+def access(path, mode, *, dir_fd=None, effective_ids=False, follow_symlinks=True):
+    return os.path.exists(path) and not mode & os.W_OK and not (mode & os.X_OK and os.path.isfile(path))
+
+
 # Files
 
 def check_flags(path, flags):
@@ -250,7 +254,7 @@ def abort():
 def replacements():
     """Returns the functions of `posix` that are replaced."""
     found = {
-        "_exit": leave, "abort": abort, "listdir": listdir, "mkdir": mkdir, "open": open_descriptor,
+        "_exit": leave, "abort": abort, "access": access, "listdir": listdir, "mkdir": mkdir, "open": open_descriptor,
         "scandir": scandir, "write": write_descriptor,
     }
     for name, verb in READING.items():
@@ -278,6 +282,7 @@ def replace_functions():
     builtins.open = io.open = _io.open = open_file
     _io.open_code = io.open_code = lambda path: open_file(path, "rb")
     _kitbag.replace_init(_io.FileIO, init_file)
+    _kitbag.replace_os_error()
     for name, number in NUMBERS.items():
         setattr(errno, name, number)
         errno.errorcode[number] = name
