@@ -9,6 +9,8 @@ empty line separates features. The answers must not depend on the version of CPy
 import pathlib
 import sys
 
+sys.dont_write_bytecode = True
+
 from run_feature import run_feature
 
 for path in sorted(pathlib.Path(__file__).parent.glob("features/*.txt")):

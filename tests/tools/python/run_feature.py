@@ -1,4 +1,6 @@
-import ast, contextlib, io
+import ast, contextlib, io, warnings
+
+warnings.simplefilter("ignore")
 
 
 def run_feature(snippet):
