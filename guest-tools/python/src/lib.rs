@@ -7,6 +7,7 @@
 
 mod answer;
 mod awaited;
+mod globals;
 mod help;
 mod interpreter;
 mod names;

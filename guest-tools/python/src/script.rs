@@ -13,6 +13,7 @@ use rustpython_vm::compiler::{CompileError, Mode, codegen::compile::compile_top,
 use rustpython_vm::{PyRef, VirtualMachine};
 
 use crate::awaited;
+use crate::globals;
 use crate::state;
 
 /// The name of the script in a traceback.
@@ -49,6 +50,7 @@ pub(crate) fn compile(source: &str, vm: &VirtualMachine) -> Result<Script, PyBas
     let mut names = Names::default();
     visitor::walk_body(&mut names, &module.body);
     awaited::mark(&mut module.body);
+    globals::declare(&mut module);
     if let Some(Stmt::Expr(last)) = module.body.last() {
         let range = last.range();
         let (target, value) = (variable(VALUE, ExprContext::Store, range), last.value.clone());
@@ -66,7 +68,8 @@ pub(crate) fn compile(source: &str, vm: &VirtualMachine) -> Result<Script, PyBas
     }
     let code = compile_top(Mod::Module(module), file, Mode::Exec, options)
         .map_err(|error| failed(CompileError::Codegen(error)))?;
-    Ok(Script { code: vm.ctx.new_code(code), names })
+    // A set of constants needs the interpreter, which `Context::new_code` does not have.
+    Ok(Script { code: PyCode::new_ref_from_bytecode(vm, code), names })
 }
 
 /// Creates the use of a variable.
