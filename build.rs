@@ -6,6 +6,8 @@
 
 #[path = "crates/kitbag/build/guests.rs"]
 mod guests;
+#[path = "crates/kitbag/build/snapshot.rs"]
+mod snapshot;
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,10 +19,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use kitbag_engine::{EmbeddedArtifact, EmbeddedComponent, Support, precompile};
+use kitbag_engine::{EmbeddedArtifact, EmbeddedComponent, Support, inspect_file, precompile};
 use sha2::{Digest, Sha256};
 
 use crate::guests::{Guests, find_target};
+use crate::snapshot::{INITIALIZE, snapshot};
 
 /// Time limit for compiling a component: the machine may be busy with other builds.
 const COMPILE_TIME: Duration = Duration::from_secs(3600);
@@ -71,7 +74,8 @@ fn watch(root: &Path) {
 }
 
 /// Builds the guests and writes the file that the library includes. Built-ins are compiled to
-/// native code while cargo builds other guests.
+/// native code while cargo builds other guests. Those with a workspace of their own take longest:
+/// they are built first, beside the others where cargo's locks allow it.
 fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
     let is_wanted = |name: &&str| {
         let feature = format!("CARGO_FEATURE_TOOL_{}", name.to_uppercase());
@@ -79,21 +83,30 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
     };
     let builtins = guests.builtins()?;
     let names = builtins.iter().copied().filter(is_wanted);
-    let (alone, together): (Vec<_>, Vec<_>) = names.partition(|name| ALONE.contains(name));
-    let made = guests.made()?;
+    let (workspaces, names): (Vec<_>, Vec<_>) = names.partition(|name| guests.is_workspace(name));
+    let (alone, together): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|name| ALONE.contains(name));
     let compiler = compiler(guests)?;
     let mut components = thread::scope(|scope| {
         let (finished, ready) = mpsc::channel::<&str>();
         let compiling = scope.spawn(|| {
             let ready = ready.into_iter();
-            let compiled = ready.map(|name| compile(name, guests, &made, &compiler));
+            let compiled = ready.map(|name| compile(name, guests, &compiler));
             compiled.collect::<Result<Vec<_>, Failure>>()
+        });
+        // If compilation failed, that thread has ended and its error is returned below.
+        let first = finished.clone();
+        let building = scope.spawn(move || {
+            workspaces.into_iter().try_for_each(|name| {
+                guests.build_workspace(name)?;
+                let _ = first.send(name);
+                Ok::<_, Failure>(())
+            })
         });
         let build = |names: &[&'static str]| {
             let packages: Vec<_> =
                 names.iter().map(|name| format!("--package=kitbag-{name}")).collect();
             guests.build(&packages)?;
-            // If compilation failed, the thread has ended and its error is returned below.
             for name in names {
                 let _ = finished.send(name);
             }
@@ -105,8 +118,10 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
         alone.iter().try_for_each(|name| build(&[*name]))?;
         drop(finished);
         // Guests for the tests. One of them is also used to check a release archive.
-        let others = builtins.iter().map(|name| format!("--exclude=kitbag-{name}"));
+        let others = builtins.iter().filter(|name| !guests.is_workspace(name));
+        let others = others.map(|name| format!("--exclude=kitbag-{name}"));
         guests.build(&["--workspace".to_owned()].into_iter().chain(others).collect::<Vec<_>>())?;
+        building.join().unwrap_or_else(|_| Err("building a built-in panicked".into()))?;
         compiling.join().unwrap_or_else(|_| Err("compiling a built-in panicked".into()))
     })?;
     components.sort_unstable_by_key(|(name, _)| *name);
@@ -120,14 +135,14 @@ fn embed(guests: &Guests, out: &Path) -> Result<(), Failure> {
 fn compile<'a>(
     name: &'a str,
     guests: &Guests,
-    made: &Path,
     compiler: &[u8],
 ) -> Result<(&'a str, EmbeddedComponent), Failure> {
     let failed = |what: &str, error: &dyn fmt::Display| {
         format!("the built-in `{name}` cannot be {what}: {error}")
     };
-    let wasm = guests.components().join(format!("kitbag_{name}.wasm"));
+    let wasm = guests.component(name);
     let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
+    let made = guests.made(name)?;
     let [native, packed, made_from, lock] =
         ["artifact", "packed", "key", "lock"].map(|it| made.join(format!("{name}.{it}")));
     // Another build may compile the same built-in at the same time.
@@ -136,8 +151,14 @@ fn compile<'a>(
     let key = [compiler, &Sha256::digest(&content)].concat();
     if fs::read(&made_from).ok().as_ref() != Some(&key) {
         let _ = fs::remove_file(&made_from);
+        let exports = inspect_file(&wasm, &Support::ANY).map_err(|error| failed("read", &error))?;
+        let content = match exports.exports.iter().any(|export| export.name == INITIALIZE) {
+            true => snapshot(&content)
+                .map_err(|error| failed("initialised", &format_args!("{error:#}")))?,
+            false => content.clone(),
+        };
         // Level 19 takes half a minute for all built-ins.
-        let level = if variable("PROFILE")? == "release" { 19 } else { 1 };
+        let level = if guests.profile(name) == "release" { 19 } else { 1 };
         // kitbag cannot cross-compile: builds for other processors compile the built-ins at their
         // first use.
         let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
@@ -167,7 +188,14 @@ fn compile<'a>(
 fn compiler(guests: &Guests) -> Result<Vec<u8>, Failure> {
     let Guests { root, target_dir, .. } = guests;
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let names = ["build.rs", "crates/base", "crates/contract", "crates/engine", "wit"];
+    let names = [
+        "build.rs",
+        "crates/base",
+        "crates/contract",
+        "crates/engine",
+        "crates/kitbag/build",
+        "wit",
+    ];
     let mut waiting: Vec<_> = names.map(|name| root.join(name)).into();
     let mut digest = Sha256::new();
     if target_dir.ancestors().nth(2) == Some(root) {

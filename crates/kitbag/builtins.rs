@@ -50,3 +50,23 @@ mod generated {
 }
 
 pub(crate) use generated::BUILTINS;
+
+#[cfg(all(test, feature = "tool-python"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_snapshot_of_python_does_not_name_the_build_machine() {
+        let is_python = |builtin: &&Builtin| builtin.declaration.name == "python";
+        let python = BUILTINS.iter().find(is_python).unwrap().artifact.component();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let variables = ["CARGO_HOME", "HOME", "PATH", "RUSTUP_HOME"];
+        let variables = variables.iter().filter_map(|name| std::env::var(name).ok());
+        let names = [env!("CARGO_MANIFEST_DIR"), env!("OUT_DIR"), host.trim()].map(str::to_owned);
+        // Shorter ones are words.
+        for name in names.into_iter().chain(variables).filter(|name| name.len() > 4) {
+            let is_in = memchr::memmem::find(&python, name.as_bytes()).is_some();
+            assert!(!is_in, "the snapshot contains `{name}`");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod fuzzing;
 mod generated;
 mod house;
 mod links;
+mod snapshot;
 mod snapshots;
 mod tools_page;
 

@@ -378,6 +378,38 @@ fn the_clock_of_a_script_stops_during_a_question() {
 }
 
 #[test]
+fn random_numbers_differ_between_calls_and_repeat_in_reruns() {
+    let workspace = workspace();
+    let code = "import os, random, secrets, uuid\n\
+        def draw():\n    \
+        return [random.random(), random.SystemRandom().random(), secrets.token_hex(8),\n            \
+        str(uuid.uuid4()), str(uuid.uuid1()), os.urandom(8).hex()]\n\
+        print(draw())\nthe_probe(do='ask')\nprint(draw())\n";
+    let mut client = Client::with_handshake(&workspace, json!({ "elicitation": {} }));
+    let mut draw = || {
+        let call = json!({ "name": "python", "arguments": { "code": code } });
+        let id = client.send("tools/call", call);
+        let accept = json!({ "action": "accept", "content": { "0/the-probe/go-on": true } });
+        client.reply("elicitation/create", accept);
+        let answer = client.answer(id)["result"]["content"][0]["text"].clone();
+        let printed: Vec<_> = answer.as_str().unwrap().lines().take(2).map(str::to_owned).collect();
+        let logged = client.others();
+        let logged: Vec<_> =
+            logged.iter().filter_map(|log| log["params"]["data"].as_str()).collect();
+        // The first line was logged by the first run, and printed again by the second.
+        assert_eq!(logged, printed, "{answer}");
+        printed
+    };
+    let lines = [draw(), draw()].concat();
+    for (at, line) in lines.iter().enumerate() {
+        for other in &lines[at + 1..] {
+            let mut pairs = line.split(", ").zip(other.split(", "));
+            assert!(pairs.all(|(one, two)| one != two), "{line} {other}");
+        }
+    }
+}
+
+#[test]
 fn output_is_reported_while_the_script_runs() {
     let workspace = workspace();
     let mut client = Client::with_handshake(&workspace, json!({}));

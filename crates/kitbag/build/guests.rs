@@ -87,12 +87,29 @@ impl Guests {
 
     /// Builds packages in one invocation of cargo, which unifies their features.
     pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
+        let manifest = self.root.join("guest-tools/Cargo.toml");
+        self.run_cargo(
+            &manifest,
+            &[&["--profile".to_owned(), self.profile.into()], packages].concat(),
+        )
+    }
+
+    /// Builds a guest that is a workspace of its own, always with the profile `release`: its
+    /// dependencies take minutes, so that all builds of kitbag share them. They declare a newer
+    /// Rust than they need.
+    pub(super) fn build_workspace(&self, name: &str) -> Result<(), Failure> {
+        let manifest = self.root.join("guest-tools").join(name).join("Cargo.toml");
+        let arguments = ["--release", "--ignore-rust-version"].map(str::to_owned);
+        self.run_cargo(&manifest, &[&arguments[..], &[format!("--package=kitbag-{name}")]].concat())
+    }
+
+    fn run_cargo(&self, manifest: &Path, arguments: &[String]) -> Result<(), Failure> {
         let mut cargo = Command::new(variable("CARGO")?);
         cargo
-            .args(["build", "--profile", self.profile, "--locked", "--target", GUEST_TARGET])
-            .args(packages)
+            .args(["build", "--locked", "--target", GUEST_TARGET])
+            .args(arguments)
             .arg("--manifest-path")
-            .arg(self.root.join("guest-tools/Cargo.toml"))
+            .arg(manifest)
             .arg("--target-dir")
             .arg(&self.target_dir)
             .current_dir(&self.root)
@@ -119,14 +136,30 @@ impl Guests {
         Ok(())
     }
 
+    /// Returns the profile that a guest is built with.
+    pub(super) fn profile(&self, name: &str) -> &'static str {
+        if self.is_workspace(name) { "release" } else { self.profile }
+    }
+
+    /// Returns true if a guest is a workspace of its own.
+    pub(super) fn is_workspace(&self, name: &str) -> bool {
+        self.root.join("guest-tools").join(name).join("Cargo.lock").exists()
+    }
+
+    /// Returns the file of a built-in.
+    pub(super) fn component(&self, name: &str) -> PathBuf {
+        let directory = self.target_dir.join(GUEST_TARGET).join(self.profile(name));
+        directory.join(format!("kitbag_{name}.wasm"))
+    }
+
     pub(super) fn components(&self) -> PathBuf {
         self.target_dir.join(GUEST_TARGET).join(self.profile)
     }
 
-    /// Returns the directory of native code for this target. All builds share it, since each set
-    /// of features and each lint run has its own build script.
-    pub(super) fn made(&self) -> Result<PathBuf, Failure> {
-        let name = format!("{}-{}", variable("TARGET")?, self.profile);
+    /// Returns the directory of a guest's native code for this target. All builds share it, since
+    /// each set of features and each lint run has its own build script.
+    pub(super) fn made(&self, name: &str) -> Result<PathBuf, Failure> {
+        let name = format!("{}-{}", variable("TARGET")?, self.profile(name));
         let directory = self.target_dir.join("built-ins").join(name);
         fs::create_dir_all(&directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use ruff_python_stdlib::builtins::is_python_builtin;
-use ruff_python_stdlib::keyword::is_keyword;
-
-/// The version of Python whose built-ins a script expects.
-const MINOR_VERSION: u8 = 14;
-
-/// Returns true if a name belongs to Python.
-pub(crate) fn is_own(name: &str) -> bool {
-    is_keyword(name) || is_python_builtin(name, MINOR_VERSION, false)
-}
+/// Keywords, soft keywords that are used as names excepted.
+const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
 
 /// Returns the name of each of these tools in a script: unchanged if it is an identifier, otherwise
 /// with `_` in place of `-`, and after a name that Python or another tool has.
-pub(crate) fn identifiers<'a>(tools: &[&'a str]) -> Vec<(String, &'a str)> {
+pub(crate) fn identifiers(tools: &[&str], is_builtin: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_own = |name: &str| KEYWORDS.contains(&name) || is_builtin(name);
     let is_identifier = |tool: &str| !tool.contains('-') && !is_own(tool);
     let mut taken: BTreeSet<String> =
         tools.iter().filter(|tool| is_identifier(tool)).map(|tool| (*tool).to_owned()).collect();
@@ -27,19 +25,7 @@ pub(crate) fn identifiers<'a>(tools: &[&'a str]) -> Vec<(String, &'a str)> {
             }
             taken.insert(name.clone());
         }
-        (name, *tool)
+        name
     });
     named.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn invalid_or_taken_names_get_underscores() {
-        let tools = ["a-b", "a_b", "a-b_", "import", "open", "plain"];
-        let names: Vec<_> = identifiers(&tools).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["a_b_", "a_b", "a_b__", "import_", "open_", "plain"]);
-    }
 }

@@ -1,7 +1,7 @@
 //! Tools as functions of a script.
 //!
-//! A name is looked up when a script first uses it, one tool at a time: a script without tools
-//! requests none. The host decides on calls.
+//! A name is looked up when a script uses it, one tool at a time: a script without tools requests
+//! none. The host decides on calls.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,26 +11,23 @@ use kitbag_sdk::host;
 use kitbag_sdk::serde_json::{self, Value};
 use kitbag_sdk::tools::{self, Answer, Pending, ToolInfo};
 use kitbag_workspace::nearest;
-use monty::FunctionCall;
-use monty_types::{ExcType, MontyException, MontyObject};
+use rustpython_vm::builtins::PyStr;
+use rustpython_vm::function::FuncArgs;
+use rustpython_vm::{AsObject, PyObject, PyObjectRef, PyResult, VirtualMachine};
 
 use crate::help;
 use crate::names::identifiers;
-use crate::value::{from_json, quote, write_argument};
+use crate::state;
+use crate::value::{NotJson, from_json, quote, to_json};
 
-/// The function that shows what tools there are.
-pub(crate) const HELP: &str = "help";
-
-/// The tools of one run, and what calling them took.
+/// The tools of one run, and the cost of calling them.
 #[derive(Default)]
 pub(crate) struct Tools {
-    /// Those that were looked up, by what the script calls them.
+    /// The tools that were looked up, by their names in the script.
     found: BTreeMap<String, ToolInfo>,
-    /// The names of their arguments that go by position, where a call gave some so.
-    positional: BTreeMap<String, Vec<String>>,
-    /// All of them, once they were asked for.
+    /// All tools, once they were requested.
     listed: Option<BTreeMap<String, ToolInfo>>,
-    /// The calls that were started and not taken, in the order of their start.
+    /// The calls that were started and not finished, by number.
     pending: BTreeMap<u32, Pending>,
     spent: Spent,
 }
@@ -39,27 +36,24 @@ pub(crate) struct Tools {
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
     calls: u32,
-    /// Those that ended with the script, which did not wait for them.
+    /// The calls that ended before the script waited for them.
     dropped: usize,
-    /// The time that the script waited for them.
+    /// The time that the script waited for calls.
     waited: Duration,
     /// The bytes of arguments and answers.
     bytes: u64,
-    /// Why something that a tool gave besides its text is not in the answer.
-    left_out: Option<String>,
+    /// The reason why content of a tool is not in the answer.
+    omitted: Option<String>,
 }
 
-/// The result of a call for a script.
-pub(crate) type CallResult = Result<MontyObject, MontyException>;
-
 impl Tools {
-    /// Looks whether a tool has this name in a script.
-    pub(crate) fn find(&mut self, name: &str) -> Option<&ToolInfo> {
+    /// Returns the tool with this name in a script.
+    pub(crate) fn find(&mut self, name: &str, vm: &VirtualMachine) -> Option<&ToolInfo> {
         if !self.found.contains_key(name) {
             let tool = match tools::find(name) {
                 Some(tool) => tool,
                 // Only names that are not identifiers are changed.
-                None if name.contains('_') => self.list().get(name)?.clone(),
+                None if name.contains('_') => self.list(vm).get(name)?.clone(),
                 None => return None,
             };
             self.found.insert(name.to_owned(), tool);
@@ -67,194 +61,229 @@ impl Tools {
         self.found.get(name)
     }
 
-    /// All tools, by what a script calls them.
-    pub(crate) fn list(&mut self) -> &BTreeMap<String, ToolInfo> {
+    /// Returns true if a tool is called so without a change of its name.
+    pub(crate) fn has_exact(&mut self, name: &str) -> bool {
+        if !self.found.contains_key(name)
+            && let Some(tool) = tools::find(name)
+        {
+            self.found.insert(name.to_owned(), tool);
+        }
+        self.found.contains_key(name)
+    }
+
+    /// Returns all tools, by their names in a script.
+    pub(crate) fn list(&mut self, vm: &VirtualMachine) -> &BTreeMap<String, ToolInfo> {
         self.listed.get_or_insert_with(|| {
             let tools = tools::list();
             let aliases: Vec<_> = tools.iter().map(|tool| &*tool.alias).collect();
-            let names = identifiers(&aliases).into_iter().map(|(name, _)| name);
-            let names: Vec<_> = names.collect();
+            let names = identifiers(&aliases, |name| is_builtin(name, vm));
             names.into_iter().zip(tools).collect()
         })
     }
 
-    /// The tool whose name is nearest to one that there is not.
-    pub(crate) fn nearest(&mut self, name: &str) -> Option<String> {
-        let names = self.list().keys().map(String::as_str);
+    /// Returns the tool whose name is nearest to an unknown one.
+    pub(crate) fn nearest(&mut self, name: &str, vm: &VirtualMachine) -> Option<String> {
+        let names = self.list(vm).keys().map(String::as_str);
         nearest(name, names).first().map(|name| (*name).to_owned())
     }
 
-    /// Makes a call and waits for its end.
-    pub(crate) fn call(&mut self, name: &str, call: &FunctionCall) -> CallResult {
-        let pending = self.begin(name, call)?;
-        let begun = Instant::now();
-        let answer = pending.finish();
-        self.spent.waited += begun.elapsed();
-        self.take(answer)
+    /// Formats the list of all tools.
+    pub(crate) fn help(&mut self, vm: &VirtualMachine) -> String {
+        help::all(self.list(vm))
     }
 
-    /// Starts a call, which [`finish`](Self::finish) waits for.
-    pub(crate) fn start(&mut self, name: &str, call: &FunctionCall) -> Result<(), MontyException> {
-        let pending = self.begin(name, call)?;
-        self.pending.insert(call.call_id, pending);
-        Ok(())
+    /// Formats the help of one tool.
+    pub(crate) fn help_about(&mut self, name: &str, vm: &VirtualMachine) -> Option<String> {
+        self.find(name, vm).map(|tool| help::one(name, tool))
     }
 
-    /// Waits for the end of the first-started of these calls. The order in which calls end is
-    /// random, but a script that is run again must continue in the same way.
-    pub(crate) fn finish(&mut self, calls: &[u32]) -> Option<(u32, CallResult)> {
-        let first = calls.iter().copied().filter(|call| self.pending.contains_key(call)).min()?;
-        let pending = self.pending.remove(&first)?;
-        let begun = Instant::now();
-        let answer = pending.finish();
-        self.spent.waited += begun.elapsed();
-        Some((first, self.take(answer)))
+    pub(crate) fn calls(&self) -> u32 {
+        self.spent.calls
     }
 
-    /// Returns true if any tool was called.
-    pub(crate) fn were_called(&self) -> bool {
-        self.spent.calls > 0
+    /// Drops a call whose result the script no longer waits for.
+    pub(crate) fn drop_call(&mut self, number: u32) {
+        if self.pending.remove(&number).is_some() {
+            self.spent.dropped += 1;
+        }
     }
 
-    /// Ends what was not waited for, and says what all of it took.
+    /// Ends the calls that nothing waited for, and returns the cost of all calls.
     pub(crate) fn end(mut self) -> Spent {
-        self.spent.dropped = self.pending.len();
+        self.spent.dropped += self.pending.len();
         self.spent
     }
 
-    /// Starts a call. A call that is refused, for example beyond the limit, is not counted.
-    fn begin(&mut self, name: &str, call: &FunctionCall) -> Result<Pending, MontyException> {
-        let (alias, arguments) = self.arguments(name, call)?;
-        let pending = tools::start_json(&alias, &arguments).map_err(failed)?;
-        self.spent.calls += 1;
-        self.spent.bytes += arguments.len() as u64;
-        Ok(pending)
-    }
-
-    fn take(&mut self, answer: Result<Answer, ErrorInfo>) -> CallResult {
+    /// Counts an answer and passes its content on. Returns its text, or the JSON of its structured
+    /// result.
+    fn take(&mut self, answer: Result<Answer, ErrorInfo>) -> Result<Taken, String> {
         let Answer { text, structured, content } = answer.map_err(|error| {
             self.spent.bytes += error.message.len() as u64;
-            failed(error)
+            error.message
         })?;
         // Only the structured answer is used if there is one.
         self.spent.bytes += structured.as_ref().unwrap_or(&text).len() as u64;
         for item in &content {
             if let Err(problem) = host::emit(item) {
-                self.spent.left_out.get_or_insert(problem);
+                self.spent.omitted.get_or_insert(problem);
             }
         }
-        let value = structured.and_then(|json| from_json(&json).ok());
-        Ok(value.unwrap_or(MontyObject::String(text)))
-    }
-
-    /// The tool that a call means, and the arguments as JSON.
-    fn arguments(
-        &mut self,
-        name: &str,
-        call: &FunctionCall,
-    ) -> Result<(String, String), MontyException> {
-        let Some(tool) = self.find(name) else {
-            let message = format!("name '{name}' is not defined");
-            return Err(MontyException::new(ExcType::NameError, Some(message)));
-        };
-        let (alias, given) = (tool.alias.clone(), call.args.len());
-        if given > 0 && !self.positional.contains_key(name) {
-            let names = positional(&self.found[name].input_schema);
-            self.positional.insert(name.to_owned(), names);
-        }
-        let names = self.positional.get(name).map(Vec::as_slice).unwrap_or_default();
-        let Some(names) = names.get(..given) else {
-            let by_position = match names {
-                [] => "no arguments by position".to_owned(),
-                names => format!("{} by position", names.join(", ")),
-            };
-            return Err(type_error(format!(
-                "{name}() takes {by_position}, and {given} were given; the others go by their names"
-            )));
-        };
-        Ok((alias, written(name, names, call)?))
+        Ok(Taken { text, structured })
     }
 }
 
-/// The names of the arguments that go by position: those that are required, in their order, or
-/// the only one that there is.
+/// The result of a call.
+struct Taken {
+    text: String,
+    structured: Option<String>,
+}
+
+/// Makes a call and waits for its end.
+pub(crate) fn call(name: &str, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
+    finish_call(begin(name, arguments, vm)?, vm)
+}
+
+/// Starts a call, which [`finish`] waits for. Returns its number.
+pub(crate) fn start(name: &str, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult<u32> {
+    let pending = begin(name, arguments, vm)?;
+    Ok(state::with(|state| {
+        let number = state.tools.spent.calls;
+        state.tools.pending.insert(number, pending);
+        number
+    }))
+}
+
+/// Returns true if a started call has ended, so that [`finish`] does not wait.
+pub(crate) fn has_ended(number: u32) -> bool {
+    state::with(|state| state.tools.pending.get(&number).is_none_or(Pending::has_ended))
+}
+
+/// Waits for the end of a started call.
+pub(crate) fn finish(number: u32, vm: &VirtualMachine) -> PyResult {
+    match state::with(|state| state.tools.pending.remove(&number)) {
+        Some(pending) => finish_call(pending, vm),
+        None => Err(vm.new_runtime_error("the result of this call was taken before")),
+    }
+}
+
+fn finish_call(pending: Pending, vm: &VirtualMachine) -> PyResult {
+    let begun = Instant::now();
+    let answer = pending.finish();
+    let taken = state::with(|state| {
+        state.tools.spent.waited += begun.elapsed();
+        state.tools.take(answer)
+    });
+    // Objects are made without the state: the garbage collector may run code of the script.
+    let Taken { text, structured } = taken.map_err(|message| vm.new_runtime_error(message))?;
+    let value = structured.and_then(|json| from_json(&json, vm));
+    Ok(value.unwrap_or_else(|| vm.ctx.new_str(text).into()))
+}
+
+/// Starts a call. A call that is refused, for example beyond the limit, is not counted.
+fn begin(name: &str, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult<Pending> {
+    let tool = state::with(|state| {
+        state.tools.find(name, vm).map(|tool| (tool.alias.clone(), tool.input_schema.clone()))
+    });
+    let Some((alias, schema)) = tool else {
+        return Err(
+            vm.new_name_error(format!("name '{name}' is not defined"), vm.ctx.new_str(name))
+        );
+    };
+    let json = written(name, &schema, &arguments, vm)?;
+    let pending =
+        tools::start_json(&alias, &json).map_err(|error| vm.new_runtime_error(error.message))?;
+    state::with(|state| {
+        state.tools.spent.calls += 1;
+        state.tools.spent.bytes += json.len() as u64;
+    });
+    Ok(pending)
+}
+
+/// Returns the names of the arguments that may be passed by position: the required ones in their
+/// order. If none is required, the path, or the only argument that exists.
 fn positional(schema: &str) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut names: Vec<_> = required.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    if let (0, Some(properties)) = (names.len(), schema["properties"].as_object())
-        && properties.len() == 1
-    {
-        names.extend(properties.keys().cloned());
+    if let (0, Some(properties)) = (names.len(), schema["properties"].as_object()) {
+        match properties.contains_key("path") {
+            true => names.push("path".to_owned()),
+            false if properties.len() == 1 => names.extend(properties.keys().cloned()),
+            false => {}
+        }
     }
     names
 }
 
-/// Arguments as a JSON object. Those by position have these names.
-fn written(
-    name: &str,
-    positional: &[String],
-    call: &FunctionCall,
-) -> Result<String, MontyException> {
+/// Writes arguments as a JSON object.
+fn written(name: &str, schema: &str, given: &FuncArgs, vm: &VirtualMachine) -> PyResult<String> {
+    let count = given.args.len();
+    let names = if count > 0 { positional(schema) } else { Vec::new() };
+    let Some(names) = names.get(..count) else {
+        let by_position = match &names[..] {
+            [] => "no arguments by position".to_owned(),
+            names => format!("{} by position", names.join(", ")),
+        };
+        let message = format!(
+            "{name}() takes {by_position}, but {count} were given; pass the others by name"
+        );
+        return Err(vm.new_type_error(message));
+    };
     let mut json = "{".to_owned();
-    let mut add = |argument: &str, value: &MontyObject| {
+    let by_name: Vec<_> = given.kwargs.iter().map(|(name, it)| (name.to_string(), it)).collect();
+    if let Some((twice, _)) = by_name.iter().find(|(argument, _)| names.contains(argument)) {
+        let message = format!("{name}() got multiple values for argument '{twice}'");
+        return Err(vm.new_type_error(message));
+    }
+    let by_position = names.iter().zip(&given.args);
+    for (argument, value) in by_position.chain(by_name.iter().map(|(name, it)| (name, *it))) {
         if json.len() > 1 {
             json.push(',');
         }
         json.push_str(&quote(argument));
         json.push(':');
-        write_argument(value, &mut json)
-            .map_err(|what| type_error(format!("the argument `{argument}` of {name}() is {what}")))
-    };
-    for (argument, value) in positional.iter().zip(&call.args) {
-        add(argument, value)?;
-    }
-    for (argument, value) in &call.kwargs {
-        let MontyObject::String(argument) = argument else {
-            return Err(type_error(format!("{name}() takes arguments whose names are texts")));
-        };
-        if positional.contains(argument) {
-            return Err(type_error(format!(
-                "{name}() got multiple values for argument '{argument}'"
-            )));
-        }
-        add(argument, value)?;
+        json.push_str(&argument_json(name, argument, value, vm)?);
     }
     json.push('}');
     Ok(json)
 }
 
-/// Formats the output of `help(…)`.
-pub(crate) fn help(tools: &mut Tools, call: &FunctionCall) -> Result<String, MontyException> {
-    let name = match (&*call.args, &*call.kwargs) {
-        ([], []) => return Ok(help::all(tools.list())),
-        ([MontyObject::Function { name, .. } | MontyObject::String(name)], []) => name,
-        _ => return Err(type_error("help() takes a tool, or nothing".to_owned())),
+/// Writes one argument. A path becomes a string.
+fn argument_json(
+    name: &str,
+    argument: &str,
+    value: &PyObject,
+    vm: &VirtualMachine,
+) -> PyResult<String> {
+    if let Some(method) = vm.get_attribute_opt(value, "__fspath__")? {
+        let path = method.call((), vm)?;
+        if let Some(path) = path.downcast_ref::<PyStr>() {
+            return Ok(quote(&path.to_string_lossy()));
+        }
+    }
+    let reason = match to_json(value, vm) {
+        Ok(json) => return Ok(json),
+        Err(NotJson::Raised(error)) => return Err(error),
+        Err(NotJson::Deep) => "is nested too deep".to_owned(),
+        Err(NotJson::Type(kind)) if *kind == *value.class().name() => {
+            format!("is a {kind}, which is not JSON")
+        }
+        Err(NotJson::Type(kind)) => format!("contains a {kind}, which is not JSON"),
     };
-    if name == HELP {
-        return Ok("help() lists the tools, and help(tool) shows one.\n".to_owned());
-    }
-    if let Some(tool) = tools.find(name) {
-        return Ok(help::one(name, tool));
-    }
-    let meant = tools.nearest(name).map(|it| format!("; did you mean `{it}`?"));
-    let message = format!("there is no tool `{name}`{}", meant.unwrap_or_default());
-    Err(MontyException::new(ExcType::LookupError, Some(message)))
+    Err(vm.new_type_error(format!("the argument `{argument}` of {name}() {reason}")))
 }
 
-fn type_error(message: String) -> MontyException {
-    MontyException::new(ExcType::TypeError, Some(message))
-}
-
-/// The error of a call, as an exception.
-fn failed(error: ErrorInfo) -> MontyException {
-    MontyException::new(ExcType::RuntimeError, Some(error.message))
+/// Returns true if Python has a built-in object with this name. Tools that were found are
+/// built-in objects of the script.
+fn is_builtin(name: &str, vm: &VirtualMachine) -> bool {
+    let found: Option<PyObjectRef> = vm.builtins.dict().get_item_opt(name, vm).ok().flatten();
+    found.is_some_and(|object| &*object.class().name() != "Tool")
 }
 
 impl Spent {
-    /// Describes the cost of calls, in a line. `None` if there were none.
+    /// Describes the cost of calls in a line. `None` if there were no calls.
     pub(crate) fn line(&self) -> Option<String> {
-        let Self { calls, dropped, waited, bytes, left_out } = self;
+        let Self { calls, dropped, waited, bytes, omitted } = self;
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let calls = match calls {
             0 => return None,
@@ -274,7 +303,7 @@ impl Spent {
             0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1 << 10)),
             _ => format!("{} MiB", bytes.div_ceil(1 << 20)),
         };
-        let left_out = left_out.as_ref().map(|why| format!("; some content was left out: {why}"));
-        Some(format!("[{calls}{dropped}: {time}, {size}{}]", left_out.unwrap_or_default()))
+        let omitted = omitted.as_ref().map(|reason| format!("; some content is missing: {reason}"));
+        Some(format!("[{calls}{dropped}: {time}, {size}{}]", omitted.unwrap_or_default()))
     }
 }

@@ -89,6 +89,11 @@ pub fn wait(calls: &[&Pending]) -> usize {
 }
 
 impl Pending {
+    /// Returns true if the call has ended, so that [`finish`](Self::finish) does not wait.
+    pub fn has_ended(&self) -> bool {
+        self.0.subscribe().ready()
+    }
+
     /// Waits for the end of the call.
     ///
     /// # Errors

@@ -193,11 +193,12 @@ impl BuiltinTool<'_> {
     pub(crate) const CALLS: u64 = 200;
 
     /// Returns the memory that the documented inputs need, if that is more than the default: a
-    /// document of 16 MiB as values, or a page or text of 16 MiB with its conversion.
+    /// document of 16 MiB as values, a page or text of 16 MiB with its conversion, or the snapshot
+    /// of Python with the objects of a script.
     pub(crate) fn memory(&self) -> Option<ByteSize> {
         match self.toolset {
             "data" => Some(ByteSize::mib(256)),
-            "text" | "search" => Some(ByteSize::mib(128)),
+            "text" | "search" | "python" => Some(ByteSize::mib(128)),
             _ => None,
         }
     }
