@@ -157,8 +157,12 @@ fn compile<'a>(
                 .map_err(|error| failed("initialised", &format_args!("{error:#}")))?,
             false => content.clone(),
         };
-        // Level 19 takes half a minute for all built-ins.
-        let level = if guests.profile(name) == "release" { 19 } else { 1 };
+        // Level 19 takes half a minute for all built-ins, and more for the snapshot of Python.
+        let level = match guests.profile(name) {
+            "release" if guests.is_workspace(name) => 17,
+            "release" => 19,
+            _ => 1,
+        };
         // kitbag cannot cross-compile: builds for other processors compile the built-ins at their
         // first use.
         let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
@@ -169,8 +173,8 @@ fn compile<'a>(
             }
             false => Vec::new(),
         };
+        let component = EmbeddedArtifact::pack(&content, &artifact, level);
         let artifact = EmbeddedArtifact::pack_native(artifact, level);
-        let component = EmbeddedArtifact::pack(&content, level);
         let files = [
             (&native, artifact.map_err(|error| failed("packed", &error))?),
             (&packed, component.map_err(|error| failed("packed", &error))?),

@@ -15,7 +15,7 @@ use crate::support::{Workspace, guest, snapshot};
 /// The tools of a guest, as if its component were part of the binary.
 fn builtins(component: &str, tools: &[&'static str]) -> &'static [Builtin] {
     let path = guest(component);
-    let component = EmbeddedArtifact::pack(&fs::read(&path).unwrap(), 1).unwrap().leak();
+    let component = EmbeddedArtifact::pack(&fs::read(&path).unwrap(), &[], 1).unwrap().leak();
     let host = Host::new(HostOptions::default());
     let loaded = host
         .component(&ComponentSource::File(path.into()), &Limits::default(), &RunContext::default())

@@ -10,7 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
-use zstd::zstd_safe::{MAGICNUMBER, get_frame_content_size};
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, DParameter, MAGICNUMBER, SafeResult, compress_bound, get_error_name,
+    get_frame_content_size,
+};
 
 use crate::compile::CompiledCode;
 use crate::metering::Metering;
@@ -25,6 +28,9 @@ const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 /// The two largest components would add 16 MB to the binary. Smaller code is used without a copy:
 /// decompressing that of `learn` takes 1.5 ms, as long as starting a process.
 const LARGE: usize = 8 << 20;
+
+/// The distance in which equal bytes are found, as a power of two: that of native code and component.
+const WINDOW_LOG: u32 = 27;
 
 /// Defines the processor features that embedded native code for x86-64 requires, and a function
 /// that returns which of them this processor has.
@@ -67,7 +73,8 @@ pub struct EmbeddedArtifact {
     name: &'static str,
     /// For calls without fuel. `None`: compiled at the first use and cached.
     native: Option<NativeCode>,
-    /// The compressed component: calls with fuel need different native code.
+    /// The component, compressed with the native code as its prefix, which has the same data: calls
+    /// with fuel need different native code.
     component: &'static [u8],
 }
 
@@ -77,12 +84,25 @@ pub struct NativeCode(&'static [u8]);
 
 impl EmbeddedArtifact {
     /// Compresses a component with a Zstandard level: 1 is the fastest, 19 has the smallest result.
+    /// `native` is its native code, which may be empty; the result can only be read with the same.
     ///
     /// # Errors
     ///
     /// If the level is not valid or memory is insufficient.
-    pub fn pack(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
-        zstd::bulk::compress(bytes, level)
+    pub fn pack(component: &[u8], native: &[u8], level: i32) -> io::Result<Vec<u8>> {
+        let mut context = CCtx::create();
+        let settings = [
+            CParameter::CompressionLevel(level),
+            CParameter::EnableLongDistanceMatching(true),
+            CParameter::WindowLog(WINDOW_LOG),
+        ];
+        for setting in settings {
+            of_zstd(context.set_parameter(setting))?;
+        }
+        of_zstd(context.ref_prefix(native))?;
+        let mut packed = Vec::with_capacity(compress_bound(component.len()));
+        of_zstd(context.compress2(&mut packed, component))?;
+        Ok(packed)
     }
 
     /// Compresses large native code, and returns smaller code unchanged.
@@ -91,7 +111,7 @@ impl EmbeddedArtifact {
     ///
     /// See [`pack`](Self::pack).
     pub fn pack_native(native: Vec<u8>, level: i32) -> io::Result<Vec<u8>> {
-        if native.len() < LARGE { Ok(native) } else { Self::pack(&native, level) }
+        if native.len() < LARGE { Ok(native) } else { Self::pack(&native, &[], level) }
     }
 
     /// Creates an embedded component from the results of [`pack`](Self::pack) and
@@ -129,7 +149,9 @@ impl EmbeddedArtifact {
 
     /// Returns the component's bytes.
     pub fn component(&self) -> Vec<u8> {
-        unpack(self.component).expect("the build packed it").into_owned()
+        let native = self.native.map_or(Ok(Cow::Borrowed(&[][..])), |native| unpack(native.0, &[]));
+        let component = native.and_then(|native| unpack(self.component, &native));
+        component.expect("the build packed it").into_owned()
     }
 
     /// Returns the native code for calls with or without fuel. `None` if the binary has none that
@@ -156,7 +178,7 @@ impl NativeCode {
     /// Loads the component; without a copy if it is not compressed.
     #[expect(unsafe_code, reason = "loading an artifact that this build embedded")]
     pub fn load(self, engine: &Engine) -> wasmtime::Result<Component> {
-        let bytes = unpack(self.0)?;
+        let bytes = unpack(self.0, &[])?;
         if let Cow::Borrowed(bytes) = bytes
             && IN_PLACE
             && is_first(bytes)
@@ -176,10 +198,18 @@ impl NativeCode {
 }
 
 /// Decompresses bytes of [`EmbeddedArtifact::pack`], or returns them if they are not compressed.
-fn unpack(bytes: &'static [u8]) -> io::Result<Cow<'static, [u8]>> {
+fn unpack(bytes: &'static [u8], prefix: &[u8]) -> io::Result<Cow<'static, [u8]>> {
     let Some(size) = unpacked_size(bytes) else { return Ok(Cow::Borrowed(bytes)) };
-    let size = usize::try_from(size).map_err(io::Error::other)?;
-    Ok(Cow::Owned(zstd::bulk::decompress(bytes, size)?))
+    let mut context = DCtx::create();
+    of_zstd(context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)))?;
+    of_zstd(context.ref_prefix(prefix))?;
+    let mut unpacked = Vec::with_capacity(usize::try_from(size).map_err(io::Error::other)?);
+    of_zstd(context.decompress(&mut unpacked, bytes))?;
+    Ok(Cow::Owned(unpacked))
+}
+
+fn of_zstd(result: SafeResult) -> io::Result<()> {
+    result.map(drop).map_err(|code| io::Error::other(get_error_name(code)))
 }
 
 /// Returns the size of the decompressed bytes. `None` if they are not compressed.
@@ -263,5 +293,25 @@ mod tests {
     fn every_feature_of_embedded_code_is_checked() {
         assert_eq!(features().len(), X86_64_FEATURES.len());
         assert!(!X86_64_FEATURES.is_empty());
+    }
+
+    #[test]
+    fn data_of_the_native_code_is_not_packed_again() {
+        // Does not compress.
+        let step = |state: &mut u32| {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            Some((*state >> 24) as u8)
+        };
+        let data: Vec<u8> =
+            std::iter::repeat_n((), 1 << 20).scan(1, |state, ()| step(state)).collect();
+        let component = [b"component", &data[..], b"end"].concat();
+        let native = [b"native code", &data[..]].concat();
+        let alone = EmbeddedArtifact::pack(&component, &[], 1).unwrap();
+        let packed = EmbeddedArtifact::pack(&component, &native, 1).unwrap();
+        assert!(alone.len() > data.len() && packed.len() < 1 << 10, "{}", packed.len());
+        assert_eq!(unpack(alone.leak(), &[]).unwrap(), &component[..]);
+        let packed = packed.leak();
+        assert_eq!(unpack(packed, &native).unwrap(), &component[..]);
+        unpack(packed, &[]).unwrap_err();
     }
 }

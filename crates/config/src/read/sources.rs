@@ -202,6 +202,12 @@ impl BuiltinTool<'_> {
             _ => None,
         }
     }
+
+    /// The memory in a workspace that is not trusted, if that must be more than other tools have:
+    /// the snapshot of Python takes most of theirs.
+    pub(crate) fn untrusted_memory(&self) -> Option<ByteSize> {
+        (self.toolset == PYTHON).then(|| ByteSize::mib(64))
+    }
 }
 
 impl<'a> From<&'a str> for BuiltinTool<'a> {

@@ -173,19 +173,24 @@ pub(super) fn under(
 ) -> EffectiveLimits {
     let mut limits = limits.clone();
     let calls = builtin.filter(|builtin| builtin.calls).map(|_| BuiltinTool::CALLS);
-    raise(&mut limits.tool_calls, calls, context.ceilings.tool_calls.as_ref());
-    let memory = builtin.and_then(BuiltinTool::memory);
-    raise(&mut limits.memory, memory, context.ceilings.memory.as_ref());
+    let default = &Origin::Default;
+    raise(&mut limits.tool_calls, default, calls, context.ceilings.tool_calls.as_ref());
+    let ceiling = context.ceilings.memory.as_ref();
+    raise(&mut limits.memory, default, builtin.and_then(BuiltinTool::memory), ceiling);
+    let least = builtin.and_then(BuiltinTool::untrusted_memory);
+    raise(&mut limits.memory, &Origin::Untrusted, least, ceiling);
     limits
 }
 
-/// Raises a default to the default of a built-in, or to a lower ceiling that the user has set.
+/// Raises a limit of this origin to that of a built-in, or to a lower ceiling that the user has
+/// set.
 fn raise<T: PartialOrd + Clone>(
     limit: &mut Sourced<T>,
+    origin: &Origin,
     value: Option<T>,
     ceiling: Option<&Sourced<T>>,
 ) {
-    if let Some(value) = value.filter(|_| limit.origin == Origin::Default) {
+    if let Some(value) = value.filter(|_| limit.origin == *origin) {
         *limit = match ceiling {
             Some(own) if own.origin != Origin::Default && own.value < value => own.clone(),
             _ => Sourced { value, origin: Origin::Tool },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kitbag_base::ByteSize;
-use kitbag_config::{EffectiveLimits, LimitFlags, load};
+use kitbag_config::{EffectiveLimits, LimitFlags, Origin, Sourced, Sources, TrustSource, load};
 use kitbag_contract::Limits;
 
 use crate::support::{Fixture, check_problems};
@@ -13,6 +13,28 @@ fn defaults_equal_those_of_the_contract() {
     let config = Fixture::empty().load();
     assert_eq!(config.limits.limits(), Limits::default());
     assert_eq!(config.tools["learn"].limits.limits(), Limits::default());
+}
+
+#[test]
+fn python_has_memory_for_its_snapshot() {
+    let memory = |fixture: Fixture, is_trusted: bool| {
+        let builtins = ["python".into(), "text".into()];
+        let trust = TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller });
+        let sources = Sources { builtins: &builtins, trust, ..fixture.sources() };
+        let tools = load(&sources).unwrap().tools;
+        ["python", "text"].map(|name| tools[name].limits.memory.value)
+    };
+    let check = |fixture: fn() -> Fixture, trusted: [u64; 2], untrusted: [u64; 2]| {
+        let of = |expected: [u64; 2]| expected.map(ByteSize::mib);
+        assert_eq!(memory(fixture(), true), of(trusted));
+        assert_eq!(memory(fixture(), false), of(untrusted));
+    };
+    fn own() -> Fixture {
+        Fixture::empty().file("w/.kitbag/tools/count.wasm", "")
+    }
+    check(own, [128, 128], [64, 32]);
+    check(|| own().user("[ceiling]\nmemory = \"48MiB\"\n"), [48, 48], [48, 32]);
+    check(|| own().user("[limits]\nmemory = \"16MiB\"\n"), [16, 16], [16, 16]);
 }
 
 #[test]
