@@ -66,7 +66,8 @@ pub(crate) fn compile(source: &str, vm: &VirtualMachine) -> Result<Script, PyBas
     }
     let code = compile_top(Mod::Module(module), file, Mode::Exec, options)
         .map_err(|error| failed(CompileError::Codegen(error)))?;
-    Ok(Script { code: vm.ctx.new_code(code), names })
+    // A set of constants needs the interpreter, which `Context::new_code` does not have.
+    Ok(Script { code: PyCode::new_ref_from_bytecode(vm, code), names })
 }
 
 /// Creates the use of a variable.
