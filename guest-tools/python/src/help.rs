@@ -30,15 +30,20 @@ pub(crate) fn all(tools: &BTreeMap<String, ToolInfo>) -> String {
 pub(crate) fn one(name: &str, tool: &ToolInfo) -> String {
     let schema = serde_json::from_str(&tool.input_schema).unwrap_or_default();
     let (required, optional) = properties(&schema);
-    let mut arguments: Vec<_> =
-        required.iter().map(|(name, schema)| format!("{name}: {}", kind(schema))).collect();
-    if !optional.is_empty() {
-        arguments.push("*".to_owned());
-    }
-    arguments.extend(optional.iter().map(|(name, schema)| {
+    let by_name = |(name, schema): &(&str, &Value)| {
         let default = schema.get("default").map_or("...".to_owned(), literal);
         format!("{name}: {} = {default}", kind(schema))
-    }));
+    };
+    let by_position = positional(&schema);
+    let (first, others): (Properties<'_>, Properties<'_>) =
+        optional.iter().copied().partition(|(name, _)| by_position.contains(name));
+    let mut arguments: Vec<_> =
+        required.iter().map(|(name, schema)| format!("{name}: {}", kind(schema))).collect();
+    arguments.extend(first.iter().map(by_name));
+    if !others.is_empty() {
+        arguments.push("*".to_owned());
+    }
+    arguments.extend(others.iter().map(by_name));
     let output = tool.output_schema.as_deref().map(serde_json::from_str::<Value>);
     let output = output.and_then(Result::ok).map_or("str".to_owned(), |schema| kind(&schema));
     let mut text = format!("{name}({}) -> {output}\n", arguments.join(", "));
@@ -51,6 +56,17 @@ pub(crate) fn one(name: &str, tool: &ToolInfo) -> String {
         }
     }
     text
+}
+
+/// Returns the names of the arguments that may be passed by position: the required ones in their
+/// order. If none is required, the path, or the only argument that exists.
+pub(crate) fn positional(schema: &Value) -> Vec<&str> {
+    let (required, optional) = properties(schema);
+    match (&required[..], &optional[..]) {
+        ([], [(name, _)]) => vec![*name],
+        ([], _) => optional.iter().map(|it| it.0).filter(|name| *name == "path").collect(),
+        (required, _) => required.iter().map(|it| it.0).collect(),
+    }
 }
 
 /// Arguments of a tool, each with its schema.

@@ -107,15 +107,6 @@ mod _kitbag {
         state::with(|state| state.tools.calls())
     }
 
-    /// Returns the names of all tools in a script.
-    #[pyfunction]
-    fn all_tools(vm: &VirtualMachine) -> PyObjectRef {
-        let names: Vec<_> = state::with(|state| state.tools.list(vm).keys().cloned().collect());
-        vm.ctx
-            .new_list(names.into_iter().map(|name: String| vm.ctx.new_str(name).into()).collect())
-            .into()
-    }
-
     /// Returns the help of a tool, None without one of this name, or the list of all tools.
     #[pyfunction]
     fn help(name: OptionalArg<PyStrRef>, vm: &VirtualMachine) -> Option<String> {

@@ -199,26 +199,14 @@ fn begin(name: &str, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult<Pendi
     Ok(pending)
 }
 
-/// Returns the names of the arguments that may be passed by position: the required ones in their
-/// order. If none is required, the path, or the only argument that exists.
-fn positional(schema: &str) -> Vec<String> {
-    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut names: Vec<_> = required.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    if let (0, Some(properties)) = (names.len(), schema["properties"].as_object()) {
-        match properties.contains_key("path") {
-            true => names.push("path".to_owned()),
-            false if properties.len() == 1 => names.extend(properties.keys().cloned()),
-            false => {}
-        }
-    }
-    names
-}
-
 /// Writes arguments as a JSON object.
 fn written(name: &str, schema: &str, given: &FuncArgs, vm: &VirtualMachine) -> PyResult<String> {
     let count = given.args.len();
-    let names = if count > 0 { positional(schema) } else { Vec::new() };
+    let schema: Value = match count {
+        0 => Value::Null,
+        _ => serde_json::from_str(schema).unwrap_or_default(),
+    };
+    let names: Vec<String> = help::positional(&schema).into_iter().map(str::to_owned).collect();
     let Some(names) = names.get(..count) else {
         let by_position = match &names[..] {
             [] => "no arguments by position".to_owned(),
