@@ -199,6 +199,10 @@ fn an_invalid_address_is_refused() {
     for address in ["localhost:4318", "https://localhost:4318", "http://localhost:4318?x", ""] {
         let run = workspace.run(&["serve", "--otlp", address]);
         assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(run.stderr.contains(&format!("`{address}` is not the address of a collector")), "{}", run.stderr);
+        assert!(
+            run.stderr.contains(&format!("`{address}` is not the address of a collector")),
+            "{}",
+            run.stderr
+        );
     }
 }

@@ -62,7 +62,7 @@ fn a_snapshot_starts_after_its_initialisation() {
 }
 
 #[test]
-fn an_initialisation_reaches_nothing_of_the_build_machine() {
+fn an_initialisation_cannot_read_the_build_machine() {
     let clock = component("wasi:clocks/monotonic-clock", "subscribe");
     let error = format!("{:#}", snapshot(&clock).unwrap_err());
     let expected =

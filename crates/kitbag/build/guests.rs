@@ -87,11 +87,8 @@ impl Guests {
 
     /// Builds packages in one invocation of cargo, which unifies their features.
     pub(super) fn build(&self, packages: &[String]) -> Result<(), Failure> {
-        let manifest = self.root.join("guest-tools/Cargo.toml");
-        self.run_cargo(
-            &manifest,
-            &[&["--profile".to_owned(), self.profile.into()], packages].concat(),
-        )
+        let mut cargo = self.cargo(&self.root.join("guest-tools/Cargo.toml"))?;
+        run(cargo.args(["--profile", self.profile]).args(packages))
     }
 
     /// Builds a guest that is a workspace of its own, always with the profile `release`: its
@@ -99,15 +96,16 @@ impl Guests {
     /// Rust than they need.
     pub(super) fn build_workspace(&self, name: &str) -> Result<(), Failure> {
         let manifest = self.root.join("guest-tools").join(name).join("Cargo.toml");
-        let arguments = ["--release", "--ignore-rust-version"].map(str::to_owned);
-        self.run_cargo(&manifest, &[&arguments[..], &[format!("--package=kitbag-{name}")]].concat())
+        let mut cargo = self.cargo(&manifest)?;
+        cargo.args(["--release", "--ignore-rust-version"]).arg(format!("--package=kitbag-{name}"));
+        // Another value would compile its local crates, and all that depend on them, again.
+        run(cargo.env("CARGO_INCREMENTAL", "0"))
     }
 
-    fn run_cargo(&self, manifest: &Path, arguments: &[String]) -> Result<(), Failure> {
+    fn cargo(&self, manifest: &Path) -> Result<Command, Failure> {
         let mut cargo = Command::new(variable("CARGO")?);
         cargo
             .args(["build", "--locked", "--target", GUEST_TARGET])
-            .args(arguments)
             .arg("--manifest-path")
             .arg(manifest)
             .arg("--target-dir")
@@ -128,12 +126,7 @@ impl Guests {
         // `memchr` has an implementation for SIMD.
         let flags: Vec<_> = remap.chain(["-Ctarget-feature=+simd128".to_owned()]).collect();
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-        // Standard error is inherited from the build script; cargo shows it on failure.
-        let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
-        if !status.success() {
-            return Err("the guests in guest-tools/ cannot be built; see the output above".into());
-        }
-        Ok(())
+        Ok(cargo)
     }
 
     /// Returns the profile that a guest is built with.
@@ -165,6 +158,15 @@ impl Guests {
             .map_err(|error| format!("{}: {error}", directory.display()))?;
         Ok(directory)
     }
+}
+
+fn run(cargo: &mut Command) -> Result<(), Failure> {
+    // Standard error is inherited from the build script; cargo shows it on failure.
+    let status = cargo.status().map_err(|error| format!("cargo cannot be started: {error}"))?;
+    if !status.success() {
+        return Err("the guests in guest-tools/ cannot be built; see the output above".into());
+    }
+    Ok(())
 }
 
 /// Returns true if a variable belongs to the build of kitbag and would affect the build of the

@@ -18,13 +18,13 @@ use wasmtime_wizer::{ComponentInstanceState, Wizer};
 /// The function that prepares a guest. Its snapshot still exports it, and the host never calls it.
 pub(crate) const INITIALIZE: &str = "initialize";
 
-/// A number and a byte in the place of each random one.
+/// The number and the byte that replace random ones.
 const RANDOM: (u64, u8) = (0x5DEE_CE66_D1CE_4E5B, 0x5B);
 
-/// Returns a component that exports [`INITIALIZE`] as this function leaves it.
+/// Runs [`INITIALIZE`] of a component and returns the component with the resulting memory.
 ///
-/// The bytes depend on nothing but the component: what would tell it about this machine has a fixed
-/// answer (see [`answer`]), and all other imports end the initialisation.
+/// The bytes depend on the component alone: imports that would describe this machine have fixed
+/// answers (see [`answer`]), and all other imports end the initialisation.
 ///
 /// # Errors
 ///

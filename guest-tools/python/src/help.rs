@@ -1,4 +1,4 @@
-//! The texts of `help()` about tools: a Python signature and the description.
+//! Formats `help()` about tools: a Python signature and the description.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

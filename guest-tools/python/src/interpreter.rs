@@ -70,15 +70,15 @@ fn run_in(
     })
 }
 
-/// The message of a panic for an allocation that no memory could hold.
+/// The message of a panic for an allocation that is larger than the address space.
 const CAPACITY: &str = "capacity overflow";
 
 /// Replaces the report of a panic, which ends the call.
 ///
 /// A panic about too large an allocation ends the call by the limit `memory`, as any other large
 /// allocation does: the host names the limit if it refused memory before the call failed. The host
-/// reads another panic from standard error, and shows it as the reason. The place in the
-/// interpreter's source is of no use there.
+/// reads another panic from standard error, and shows it as the reason. The position in
+/// the interpreter's source would not help there.
 fn replace_panic_report() {
     panic::set_hook(Box::new(|panic| match panic.payload_as_str() {
         Some(CAPACITY) => {

@@ -25,7 +25,7 @@ mod libc {
     }
 }
 
-/// Forgets the directories and the environment, of which a call has others.
+/// Forgets the directories and the environment: each call has its own.
 fn forget_system() {
     libc::__wasilibc_reset_preopens();
     libc::__wasilibc_deinitialize_environ();

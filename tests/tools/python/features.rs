@@ -63,8 +63,8 @@ fn features_agree_with_cpython() {
     let total = features.len();
     let agree = total - differ;
     let text = format!(
-        "{START}\nOf {total} snippets of Python that the tests run, {agree} give CPython's answer. \
-         The others:\n\n```python{listed}```\n\n{END}"
+        "{START}\nThe tests run {total} snippets of Python, and {agree} give CPython's answer. The \
+         others:\n\n```python{listed}```\n\n{END}"
     );
     assert!(total >= 400, "{total}");
     assert!(agree * 100 >= total * 97, "{text}");

@@ -182,8 +182,8 @@ pub(super) fn under(
     limits
 }
 
-/// Raises a limit of this origin to that of a built-in, or to a lower ceiling that the user has
-/// set.
+/// Raises a limit with this origin to the default of a built-in, or to a lower ceiling that the
+/// user has set.
 fn raise<T: PartialOrd + Clone>(
     limit: &mut Sourced<T>,
     origin: &Origin,

@@ -294,6 +294,26 @@ fn default_calls_of_a_script_are_within_its_workspaces_grants() {
 }
 
 #[test]
+fn scripts_are_granted_no_directory_for_writing() {
+    let table = |name: &str| {
+        let grant = r#"[{ host = "docs", guest = "/docs", mode = "rw" }]"#;
+        format!("[tools.{name}]\ngrants.filesystem = {grant}\n")
+    };
+    for name in ["python", "words"] {
+        let fixture =
+            script("words\n").directory("w/docs").file("w/.kitbag/config.toml", table(name));
+        let config = loaded(&fixture);
+        assert_eq!(config.tools[name].grants.value.directories[0].access, Access::ReadOnly);
+        let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+        let place = ".kitbag/config.toml:2:60: ";
+        assert!(
+            warning.to_string().starts_with(&format!("{place}scripts do not get `mode = \"rw\"`")),
+            "{warning}"
+        );
+    }
+}
+
+#[test]
 fn the_caller_can_name_a_script_anywhere() {
     let named = |fixture: &Fixture, path: &str| {
         let name = "words".parse().unwrap();

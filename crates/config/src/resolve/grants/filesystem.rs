@@ -15,7 +15,7 @@ use crate::format::spanned::{At, Written};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
-use crate::read::sources::BuiltinTool;
+use crate::read::sources::{BuiltinTool, PYTHON};
 use crate::report::text::shown_path;
 use crate::report::{DiagnosticKind, GrantedLink, Problem, Report};
 use crate::resolve::context::{Context, Directory, valid};
@@ -68,7 +68,7 @@ pub(super) fn granted(
     }
     let (count, most) = (effective.value.len(), MAX_GRANTS);
     let grants = effective.value.iter().map(|written| written.at(effective.file));
-    let grants: Vec<_> = grants.map(|at| grant(context, at, is_enabled, report)).collect();
+    let grants: Vec<_> = grants.map(|at| grant(context, at, grantee, report)).collect();
     if let Some(builtin) = builtin {
         check_given_by_call(&grants, builtin, report);
     }
@@ -218,13 +218,27 @@ fn protected(grant: At<'_, DirectoryGrantConfig>, report: &mut Report) -> Option
 fn grant<'a>(
     context: &Context<'_>,
     at: At<'a, DirectoryGrantConfig>,
-    is_enabled: bool,
+    grantee: Grantee<'_>,
     report: &mut Report,
 ) -> Grant<'a> {
+    let Grantee { builtin, is_enabled, .. } = grantee;
     let guest = guest_path(at, report);
     let include = include(at, report);
     let protected = protected(at, report);
-    let access = at.value.mode.as_ref().map(|mode| mode.value).unwrap_or_default();
+    let mode = at.value.mode.as_ref();
+    let mut access = mode.map(|mode| mode.value).unwrap_or_default();
+    // After a question a script runs again from its start, so it must not have changed anything.
+    if let Some(mode) = mode
+        && access == Access::ReadWrite
+        && builtin.is_some_and(|builtin| builtin.name == PYTHON)
+    {
+        access = Access::ReadOnly;
+        if is_enabled {
+            let message = "scripts do not get `mode = \"rw\"`: they read files, and change them with \
+                           tools such as `write_file`";
+            report.warn(Problem::from(message).at(mode.at(at.file).origin()));
+        }
+    }
     let grant = Grant { at, host: None, identity: None, guest, access, include, protected };
     let host = at.value.host.at(at.file);
     if host.value == DirectoryGrant::TEMPORARY {

@@ -127,7 +127,7 @@ fn magnitude(numerator: &BigUint, denominator: &BigUint) -> f64 {
     rounded * power_of_two(half) * power_of_two(scale - half)
 }
 
-/// Returns two to the power of `exponent`, which is that of a normal float.
+/// Returns two to the power of `exponent`, for exponents of normal floats.
 fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits((exponent + 1023).cast_unsigned() << (MANTISSA - 1))
 }
