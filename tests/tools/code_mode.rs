@@ -145,7 +145,7 @@ fn awaited_calls_run_concurrently() {
     );
     // The result of a call is not awaitable.
     let plain = run(&workspace, "import asyncio\nx = str(the_probe(do='echo', text='a'))\nawait x");
-    assert!(plain.contains("a call of a tool gives its result; where it stands in"), "{plain}");
+    assert!(plain.contains("a call of a tool returns its result; directly in `await …`"), "{plain}");
 }
 
 #[test]
@@ -502,14 +502,14 @@ fn hostile_scripts_hit_limits_without_affecting_others() {
         ("while True: the_probe(do='spin')", "limit: time (2s)"),
         ("while True: pass", "limit: time (2s)"),
         ("def f(): return the_probe(do='echo', text='x') + f()\nf()", "`tool_calls`"),
-        ("async def f(): return await f()\nawait f()", "RecursionError"),
+        ("async def f(): return await f()\nawait f()", "limit: stack"),
         ("x = []\nwhile True: x.append(the_probe(do='output', bytes=1_000_000))", "limit: "),
-        ("x = []\nwhile True: x.append('a' * 100_000)", "limit: memory"),
-        ("open('big').read() + open('big').read()", "MemoryError"),
+        ("x, part = [], 'a' * 100_000\nwhile True: x.append(part + 'a')", "limit: memory"),
+        ("open('big').read() + open('big').read()", "limit: memory"),
         ("the_probe(do='echo', text='x' * (30 << 20))", "limit: "),
         ("the_probe(do='recurse')", "RuntimeError"),
         (&nested, "SyntaxError"),
-        ("async def f():\n    await g\ng = f()\nawait g", "RuntimeError"),
+        ("async def f():\n    await g\ng = f()\nawait g", "coroutine already executing"),
     ];
     let ended = AtomicUsize::new(0);
     let (ended, call, text) = (&ended, &call, &text);

@@ -145,6 +145,12 @@ mod _kitbag {
         (problem.exception, problem.number, problem.message)
     }
 
+    /// Returns True if a path is in a granted directory.
+    #[pyfunction]
+    fn is_granted(path: PyStrRef) -> bool {
+        system::is_granted(&path.to_string_lossy())
+    }
+
     /// Returns the entries of a directory with their types, or the number of an error.
     #[pyfunction]
     fn entries(path: PyStrRef, vm: &VirtualMachine) -> PyObjectRef {

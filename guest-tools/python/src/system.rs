@@ -4,9 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 
-use kitbag_workspace::{
-    Decoded, Encoding, Kind, Location, decode, explain, is_granted, list, stat,
-};
+use kitbag_workspace::{Decoded, Encoding, Kind, Location, decode, explain, list, stat};
 
 use crate::state;
 
@@ -31,7 +29,7 @@ pub(crate) fn problem(path: &str, verb: &str, code: i32) -> OsProblem {
         message: message.to_owned(),
     };
     match error.kind() {
-        ErrorKind::NotFound if is_granted(&location) => {
+        ErrorKind::NotFound if kitbag_workspace::is_granted(&location) => {
             of("FileNotFoundError", 2, "No such file or directory")
         }
         ErrorKind::AlreadyExists => of("FileExistsError", 17, "File exists"),
@@ -50,6 +48,11 @@ pub(crate) fn problem(path: &str, verb: &str, code: i32) -> OsProblem {
             }
         }
     }
+}
+
+/// Returns true if a path is in a granted directory.
+pub(crate) fn is_granted(path: &str) -> bool {
+    kitbag_workspace::is_granted(&locate(path))
 }
 
 /// Returns the entries of a directory by name, each with its type. Names that are not Unicode or

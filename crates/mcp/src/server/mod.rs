@@ -105,6 +105,14 @@ impl Server {
         self.0.traces_content.load(Ordering::Relaxed)
     }
 
+    /// Writes the waiting lines of the audit log. The toolbox does the same when it is dropped, but
+    /// a thread that still uses it may outlive the server.
+    pub fn flush_audit(&self) {
+        if let Some(auditor) = self.generation().toolbox.auditor() {
+            auditor.flush();
+        }
+    }
+
     /// Returns a weak handle.
     pub(crate) fn downgrade(&self) -> WeakServer {
         WeakServer(Arc::downgrade(&self.0))

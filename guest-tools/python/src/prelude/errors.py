@@ -9,7 +9,8 @@ AWAITABLE = ("awaitable", "can't be awaited", "can't be used in 'await'", "corou
 
 def describe(error):
     """Returns the traceback of an exception with the lines of the script, and a hint."""
-    found = traceback.TracebackException.from_exception(error)
+    # Lines are looked up after the frames of modules are removed: these have no files here.
+    found = traceback.TracebackException.from_exception(error, lookup_lines=False)
     keep_lines_of_script(found, set())
     text = "".join(found.format()).rstrip()
     hint = hint_for(error)

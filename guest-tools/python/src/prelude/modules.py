@@ -152,6 +152,8 @@ def add_zones():
 for name, number in (("SIGINT", 2), ("SIGTERM", 15), ("SIGKILL", 9), ("SIG_DFL", 0), ("SIG_IGN", 1)):
     if not hasattr(signal, name):
         setattr(signal, name, number)
+# The library is in this component, and its directories do not exist.
+sys.path.clear()
 # There is one thread, so it owns every lock.
 threading.Condition._is_owned = lambda self: True
 add_zones()

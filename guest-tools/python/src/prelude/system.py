@@ -17,6 +17,7 @@ THROUGH_TOOLS = (
 NO_PROCESSES = "a script starts no processes; call tools instead, help() lists them"
 
 # Linux's numbers of errors, which scripts expect, in place of WASI's.
+NOT_FOUND = errno.ENOENT
 NUMBERS = {
     "EPERM": 1, "ENOENT": 2, "EIO": 5, "EBADF": 9, "EAGAIN": 11, "ENOMEM": 12, "EACCES": 13,
     "EBUSY": 16, "EEXIST": 17, "ENODEV": 19, "ENOTDIR": 20, "EISDIR": 21, "EINVAL": 22,
@@ -44,6 +45,15 @@ def explained(error, path, verb):
     return getattr(builtins, name)(number, message, path)
 
 
+def check_granted(path, verb):
+    """Raises an exception for a path with `..` that leaves the granted directories.
+
+    The system would report the attempt as well, and with another spelling.
+    """
+    if ".." in path_text(path) and not _kitbag.is_granted(path_text(path)):
+        raise explained(OSError(NOT_FOUND, ""), path, verb)
+
+
 def is_path(value):
     return isinstance(value, (str, bytes, os.PathLike))
 
@@ -51,10 +61,12 @@ def is_path(value):
 def reading(function, verb):
     """Wraps a function of `posix` that reads, to explain its errors."""
     def wrapper(*args, **kwargs):
+        path = args[0] if args else kwargs.get("path", ".")
+        if is_path(path):
+            check_granted(path, verb)
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            path = args[0] if args else kwargs.get("path", ".")
             if not is_path(path) or error.errno is None:
                 raise
             problem = explained(error, path, verb)
@@ -204,6 +216,7 @@ def init_file(self, file, mode="rb", closefd=True, opener=None):
         return system_init(self, file, mode, closefd, opener)
     if set(mode) & set("wax+"):
         raise refused(file)
+    check_granted(file, "opened")
     try:
         return system_init(self, file, mode, closefd, opener)
     except OSError as error:
