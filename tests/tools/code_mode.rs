@@ -145,7 +145,10 @@ fn awaited_calls_run_concurrently() {
     );
     // The result of a call is not awaitable.
     let plain = run(&workspace, "import asyncio\nx = str(the_probe(do='echo', text='a'))\nawait x");
-    assert!(plain.contains("a call of a tool returns its result; directly in `await …`"), "{plain}");
+    assert!(
+        plain.contains("a call of a tool returns its result; directly in `await …`"),
+        "{plain}"
+    );
 }
 
 #[test]
@@ -468,10 +471,10 @@ fn a_result_that_violates_its_schema_is_an_error() {
 fn hostile_scripts_hit_limits_without_affecting_others() {
     let workspace = workspace();
     // No call waits for memory that others have reserved; the wait would be limited to a minute.
-    workspace.add_to_own_config("[serve]\nmemory = \"64GiB\"\n");
+    workspace.add_to_own_config("[serve]\nmemory = \"64GiB\"\n[ceiling]\ntime = \"120s\"\n");
     // The same tool twice, with a short time limit for endless scripts.
     workspace.config(
-        "[tools.python]\nsource = \"builtin\"\nbuiltin = \"python\"\n\
+        "[tools.python]\nsource = \"builtin\"\nbuiltin = \"python\"\nlimits.time = \"120s\"\n\
          [tools.hasty]\nsource = \"builtin\"\nbuiltin = \"python\"\nlimits.time = \"2s\"\n",
     );
     workspace.file("big", "x".repeat(40 << 20));

@@ -16,8 +16,9 @@ THROUGH_TOOLS = (
 )
 NO_PROCESSES = "a script starts no processes; call tools instead, help() lists them"
 
-# Linux's numbers of errors, which scripts expect, in place of WASI's.
 NOT_FOUND = errno.ENOENT
+
+# Linux's numbers of errors, which scripts expect, in place of WASI's.
 NUMBERS = {
     "EPERM": 1, "ENOENT": 2, "EIO": 5, "EBADF": 9, "EAGAIN": 11, "ENOMEM": 12, "EACCES": 13,
     "EBUSY": 16, "EEXIST": 17, "ENODEV": 19, "ENOTDIR": 20, "EISDIR": 21, "EINVAL": 22,
