@@ -12,7 +12,7 @@ try {
 } catch {
   console.error(
     `kitbag: the package \`${name}\` is not installed: either kitbag has no binary for this ` +
-      "platform, or npm was told to omit optional dependencies",
+      "platform, or npm omitted optional dependencies",
   );
   process.exit(1);
 }

@@ -20,7 +20,7 @@ def make_workspace(directory):
     workspace = Path(directory) / "workspace"
     (workspace / ".kitbag").mkdir(parents=True)
     (workspace / "notes").mkdir()
-    (workspace / "notes/hello.md").write_text("Say hello to everybody.\n")
+    (workspace / "notes/hello.md").write_text("Say hello to the team.\n")
     return workspace
 
 
@@ -72,7 +72,7 @@ def serve(command, version, env, cwd=None):
         if "read_file" not in [tool["name"] for tool in ask(2, "tools/list")["tools"]]:
             fail("the server has no tool `read_file`")
         read = ask(3, "tools/call", name="read_file", arguments={"path": "notes/hello.md"})
-        if "Say hello to everybody." not in read["content"][0]["text"]:
+        if "Say hello to the team." not in read["content"][0]["text"]:
             fail(f"`read_file` answered {read}")
         server.stdin.close()
         if server.wait(TIMEOUT):
