@@ -17,8 +17,9 @@ def make(release):
     layer = tar({
         "bin/kitbag": release.binary,
         **{f"licenses/{name}": ROOT / name for name in LICENSES},
-        # The program refuses directories that others may write, and HOME is below `data`.
+        # Private, as the program requires of its state. The user config is in `home`.
         "data/": None,
+        "home/": None,
         "tmp/": None,
         "workspace/": None,
     }, release.time, owners={"data/": (USER, 0o700), "tmp/": (USER, 0o700), "workspace/": (USER, 0o755)})
@@ -41,7 +42,7 @@ def make(release):
         "config": {
             "User": f"{USER}:{USER}",
             "Env": [
-                "HOME=/data", "KITBAG_WORKSPACE=/workspace",
+                "HOME=/home", "KITBAG_WORKSPACE=/workspace",
                 "KITBAG_CACHE_DIR=/data/cache", "KITBAG_STATE_DIR=/data/state",
             ],
             "Entrypoint": ["/bin/kitbag"],
