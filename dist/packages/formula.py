@@ -20,9 +20,8 @@ def make_index(release):
         for processor, machine in (("arm", "aarch64"), ("intel", "x86_64")):
             if f"{machine}-{vendor}" in found:
                 name, digest = found[f"{machine}-{vendor}"]
-                inner += [
-                    f"    on_{processor} do", f'      url "{release.url}/{name}"', f'      sha256 "{digest}"', "    end",
-                ]
+                inner += [f"    on_{processor} do", f'      url "{release.url}/{name}"']
+                inner += [f'      sha256 "{digest}"', "    end"]
         if inner:
             blocks += [f"  on_{system} do", *inner, "  end"]
     blocks = "\n".join(blocks)

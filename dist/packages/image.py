@@ -1,6 +1,6 @@
 """The OCI image from scratch, as a tar file that `docker load`, `podman load` and `skopeo` read."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from .npm import mcp_name
 from .release import DESCRIPTION, LICENSE, LICENSES, PACKAGE, ROOT, as_json, compress, sha256, tar, write
@@ -24,7 +24,7 @@ def make(release):
         "workspace/": None,
     }, release.time, owners={"data/": (USER, 0o700), "tmp/": (USER, 0o700), "workspace/": (USER, 0o755)})
     packed = compress(layer, release)
-    created = datetime.fromtimestamp(release.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = datetime.fromtimestamp(release.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     labels = {
         "org.opencontainers.image.title": "kitbag",
         "org.opencontainers.image.description": DESCRIPTION,

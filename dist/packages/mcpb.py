@@ -2,7 +2,7 @@
 
 import json
 
-from .release import DESCRIPTION, LICENSES, LICENSE, ROOT, as_json, write, zipped
+from .release import DESCRIPTION, LICENSE, LICENSES, ROOT, as_json, write, zipped
 
 
 def make(release):

@@ -13,6 +13,7 @@ import sys
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from datetime import UTC
 from functools import cached_property
 from pathlib import Path
 
@@ -196,10 +197,10 @@ def compress(data, release):
 
 def zipped(files, release):
     """Returns a ZIP file of files in the given order, with fixed modes and times."""
-    from datetime import datetime, timezone
+    from datetime import datetime
 
     # The oldest time that a ZIP file can have is 1980.
-    time = datetime.fromtimestamp(max(release.time, 315532800), timezone.utc).timetuple()[:6]
+    time = datetime.fromtimestamp(max(release.time, 315532800), UTC).timetuple()[:6]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=release.level) as archive:
         for path, source in files.items():

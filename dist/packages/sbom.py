@@ -3,7 +3,7 @@
 import json
 import tomllib
 import uuid
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from .release import ROOT, as_json, content, run, sha256, write
 
@@ -35,7 +35,7 @@ def make(release):
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, sha256(binary))}",
         "version": 1,
         "metadata": {
-            "timestamp": datetime.fromtimestamp(release.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "timestamp": datetime.fromtimestamp(release.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": own,
         },
         "components": [components[key] for key in sorted(components)],
