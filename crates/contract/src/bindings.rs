@@ -18,7 +18,7 @@ mod generated {
     #![expect(missing_docs, reason = "generated; the comments are in wit/")]
 
     wasmtime::component::bindgen!({
-        path: "../../wit",
+        path: "wit",
         world: "calling-tool",
         imports: {
             "kitbag:tool/tools.list": async | trappable,

@@ -5,7 +5,7 @@
 
 wit_bindgen::generate!({
     world: "calling-tool",
-    path: "../../wit",
+    path: "wit",
     additional_derives: [PartialEq, Eq],
     generate_all,
     pub_export_macro: true,
