@@ -123,6 +123,12 @@ enum Command {
     /// path of the client's file is printed on standard error. Without --write no file is changed.
     #[cfg(feature = "serve")]
     McpConfig(commands::server::mcp_config::Args),
+    /// Give people who share a server their own tokens, or remove them
+    ///
+    /// Each person is a caller of `kitbag serve --http` with their own memory, rates, approvals,
+    /// tools, and name in the audit log. The tokens are in `[serve.tokens]` of your user config.
+    #[cfg(feature = "serve")]
+    Token(commands::server::token::Args),
     /// Review the requests of the workspace, and trust its content
     ///
     /// Before that its tools do not run, and only settings that restrict access take effect. Later
@@ -219,6 +225,8 @@ fn run(cli: Cli) -> Exit {
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
+        #[cfg(feature = "serve")]
+        Command::Token(args) => args.run(&global),
         Command::Trust(args) => args.run(global),
         Command::Secret(args) => args.run(global),
         Command::Audit(args) => args.run(global),

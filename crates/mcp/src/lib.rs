@@ -26,6 +26,6 @@ pub use server::{KEY_BYTES, Load, Server};
 #[cfg(feature = "otlp")]
 pub use telemetry::otlp::{Otlp, OtlpError};
 pub use transport::http::token::{Token, TokenError};
-pub use transport::http::{HttpOptions, PATH as HTTP_PATH, is_loopback};
+pub use transport::http::{Access, HttpOptions, PATH as HTTP_PATH, is_loopback};
 pub use transport::stdio::{LINE_BYTES, StdioError};
 pub use transport::sys::take_over_stdio;

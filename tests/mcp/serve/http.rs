@@ -250,6 +250,11 @@ pub(super) const TYPES: &str =
 
 /// Begins a session with a handshake.
 pub(super) fn begin(server: &HttpServer) -> Reply {
+    begin_as(server, "")
+}
+
+/// Begins a session with these headers.
+pub(super) fn begin_as(server: &HttpServer, headers: &str) -> Reply {
     let hello = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": {
@@ -258,7 +263,7 @@ pub(super) fn begin(server: &HttpServer) -> Reply {
             "clientInfo": { "name": "t", "version": "1" },
         },
     });
-    server.send("POST", "/mcp", TYPES, &hello.to_string())
+    server.send("POST", "/mcp", &format!("{TYPES}{headers}"), &hello.to_string())
 }
 
 /// The headers of later requests of the session.

@@ -5,6 +5,7 @@ mod fixtures;
 mod http;
 mod log;
 mod memory;
+mod people;
 mod questions;
 mod reload;
 mod reports;

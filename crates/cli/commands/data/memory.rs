@@ -77,8 +77,8 @@ enum Format {
 
 fn caller(text: &str) -> Result<Caller, String> {
     Caller::from_storage_name(text).ok_or_else(|| {
-        "it starts with `user/`, `client/` or `program/`; `kitbag storage list` shows it after \
-         `memory/`"
+        "it starts with `user/`, `client/`, `person/` or `program/`; `kitbag storage list` shows it \
+         after `memory/`"
             .to_owned()
     })
 }

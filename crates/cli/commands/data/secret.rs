@@ -2,7 +2,6 @@
 
 mod consent;
 mod edit;
-mod own_file;
 mod set;
 mod store;
 
@@ -18,9 +17,9 @@ use crate::console::interrupt;
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::files::own_file::OwnFile;
 
 use consent::GrantedTools;
-use own_file::{OwnFile, unknown};
 use set::SetArgs;
 use store::open;
 
@@ -220,4 +219,14 @@ fn test(
     lines.push(format!("as {} ({})", secret.placement.value, secret.origin));
     output::data(&lines.join("\n"))?;
     Ok(Exit::Done)
+}
+
+/// Returns the error for an unknown secret, with the names of the existing ones.
+fn unknown(config: &Config, name: &SecretName) -> CliError {
+    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
+    let known = match &*names {
+        [] => "there are none".to_owned(),
+        names => format!("there are {}", names.join(", ")),
+    };
+    CliError::Usage(format!("no secret is named `{name}`; {known}"))
 }

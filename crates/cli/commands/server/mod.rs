@@ -1,4 +1,5 @@
-//! The MCP server, and the configuration of clients that start it.
+//! The MCP server, the configuration of clients that start it, and the people who share it.
 
 pub(crate) mod mcp_config;
 pub(crate) mod serve;
+pub(crate) mod token;

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use kitbag::base::ByteSize;
 use kitbag::config::{Origin, Sourced};
 use kitbag::contract::LEAST_SERVER_MEMORY;
-use kitbag::mcp::{HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
+use kitbag::mcp::{Access, HTTP_PATH, HttpOptions, KEY_BYTES, Load, Server, Token, is_loopback};
 #[cfg(feature = "otlp")]
 use kitbag::mcp::{Otlp, OtlpError};
 use kitbag_fs_guard::sys::{effective_user, mode_of_metadata, owner_of_metadata};
@@ -45,7 +45,8 @@ pub(crate) struct Args {
     /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or localhost:8620
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<SocketAddr>,
-    /// Require the bearer token in FILE [default: generate one and print it]
+    /// Require the bearer token in FILE, or that of a person (`kitbag token`) [default: if no person
+    /// has a token, generate one and print it]
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
     /// Accept every connection; for loopback addresses only
@@ -169,6 +170,7 @@ impl Args {
             tracing::warn!("{notice}");
         }
         let session_idle = config.session_idle.value;
+        let has_people = !config.people.is_empty();
         let host = toolbox.host().clone();
         let of_host = host.clone();
         let load: Load = Box::new(move || match begin().host(of_host.clone()).build() {
@@ -189,7 +191,7 @@ impl Args {
         }
         let served = match self.http {
             Some(address) => {
-                let (listener, options) = self.listen(address, session_idle)?;
+                let (listener, options) = self.listen(address, session_idle, has_people)?;
                 runtime.block_on(serve_http(&server, listener, options))
             }
             None => runtime.block_on(serve_stdio(&server)),
@@ -216,6 +218,7 @@ impl Args {
         &self,
         address: SocketAddr,
         session_idle: Duration,
+        has_people: bool,
     ) -> Result<(TcpListener, HttpOptions), CliError> {
         let mut actions = Vec::new();
         if self.no_token {
@@ -230,6 +233,13 @@ impl Args {
                 actions.join(" and ")
             )));
         }
+        if self.no_token && has_people {
+            return Err(CliError::Usage(
+                "`--no-token` would let anyone in, but your user config has tokens for people: \
+                 remove `--no-token`, or `[serve.tokens]`"
+                    .into(),
+            ));
+        }
         let from_file = self.token_file.as_deref().map(|path| {
             let text = String::from_utf8_lossy(&read_secret(path)?).into_owned();
             Token::new(&text)
@@ -237,19 +247,20 @@ impl Args {
         });
         let from_file = from_file.transpose()?;
         let listener = TcpListener::bind(address).map_err(|error| cannot_listen(address, error))?;
-        let token = match (from_file, self.no_token) {
-            (_, true) => None,
-            (Some(token), false) => Some(token),
+        let access = match (from_file, self.no_token) {
+            (_, true) => Access::Anyone,
+            (Some(token), false) => Access::Token(token),
+            (None, false) if has_people => Access::People,
             (None, false) => {
                 let made = Token::random();
                 let (token, text) = made.map_err(|error| failed("no token can be made", error))?;
                 output::note(&format!("token: {text}"));
                 output::note("send it with each request: `Authorization: Bearer TOKEN`");
-                Some(token)
+                Access::Token(token)
             }
         };
         let options = HttpOptions {
-            token,
+            access,
             allowed_hosts: self.allow_host.clone(),
             allowed_origins: self.allow_origin.clone(),
             session_idle,

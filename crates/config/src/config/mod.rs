@@ -6,6 +6,7 @@ mod grants;
 mod network;
 mod output;
 mod parameters;
+mod person;
 mod recorded;
 pub(crate) mod rows;
 mod secret_files;
@@ -21,6 +22,7 @@ pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
+pub use person::{Person, PersonName, PersonNameError};
 pub use recorded::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
@@ -46,7 +48,7 @@ use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_cla
 
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
-use crate::layers::toolsets::Toolsets;
+use crate::layers::toolsets::{Disabled, Toolsets};
 use crate::read::file::SourceFile;
 use crate::report::{Broken, Diagnostic};
 use crate::trust::review::TrustReview;
@@ -123,6 +125,8 @@ pub struct Config {
     /// The handling of arguments that a tool's schema does not have, in calls by a client, a
     /// program or a tool.
     pub unknown_arguments: Sourced<UnknownArguments>,
+    /// The people who may use a server over HTTP, set in the user config only.
+    pub people: BTreeMap<PersonName, Person>,
     /// The toolsets, as switched by `[toolsets]`.
     pub toolsets: Toolsets,
     /// The tools by name, including disabled tools.
@@ -236,6 +240,27 @@ impl Config {
         let mut approval = ToolApproval::default();
         approval.add_default(self.approve_default.as_ref());
         approval
+    }
+
+    /// Returns this configuration with only the tools that a person may use. `None` as the person
+    /// leaves no tool.
+    #[must_use]
+    pub fn for_person(&self, person: Option<(&PersonName, &Person)>) -> Self {
+        let mut config = self.clone();
+        let (key, origin, globs) = match person {
+            None => ("serve.tokens".to_owned(), &Origin::Default, &[][..]),
+            Some((_, Person { tools: None, .. })) => return config,
+            Some((name, Person { tools: Some(tools), globs, .. })) => {
+                (format!("serve.tokens.{name}.tools"), &tools.origin, &globs[..])
+            }
+        };
+        for (name, tool) in config.tools.iter_mut().filter(|(_, tool)| tool.is_enabled()) {
+            if !globs.iter().any(|glob| glob.matches(name.as_str())) {
+                let (key, origin) = (key.clone().into(), origin.clone());
+                tool.disabled = Some(Disabled::NotServed { key, origin });
+            }
+        }
+        config
     }
 
     /// Returns the directories in which no other user may have written a component or replaced a

@@ -102,6 +102,13 @@ impl Config {
         rows.add(root.key("serve").key("session_idle"), &self.session_idle, |idle| {
             format_duration(*idle).to_string().into()
         });
+        for (name, person) in &self.people {
+            let origin = person.tools.as_ref().map_or(&person.origin, |tools| &tools.origin);
+            let patterns = person.tools.as_ref();
+            let patterns = patterns.map_or(json!(["*"]), |tools| tools.value.as_slice().into());
+            let key = root.key("serve").key("tokens").key(name.as_str()).key("tools").to_string();
+            rows.0.push(Row { key, value: patterns, origin: origin.clone() });
+        }
         rows.add(root.key("serve").key("unknown_arguments"), &self.unknown_arguments, |unknown| {
             match unknown {
                 UnknownArguments::Drop => "drop".into(),

@@ -261,6 +261,24 @@ pub(crate) struct ServeConfig {
     /// `error` in any file takes effect.
     #[schemars(extend("default" = "drop"))]
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
+    /// The people who may use a server over HTTP, each with a token, by name. `kitbag token add
+    /// NAME` writes this table. User config only.
+    #[schemars(title = "Tokens")]
+    pub(crate) tokens: Option<Table<TokenConfig>>,
+}
+
+/// The token of a person, who is a caller with their own data, rates and approvals.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Token")]
+pub(crate) struct TokenConfig {
+    /// The SHA-256 of the token, in 64 hexadecimal digits. Required.
+    pub(crate) sha256: Option<Written<String>>,
+    /// The tools offered to this person, in addition to the restrictions of `tools` of `[serve]`:
+    /// names, or globs such as `read_*`. `[]` offers none. Default: every tool that the server
+    /// offers.
+    #[schemars(extend("examples" = [["read_*", "search_*"]]))]
+    pub(crate) tools: Option<Written<Vec<Written<String>>>>,
 }
 
 /// The handling of arguments that a tool's schema does not have.

@@ -1,6 +1,7 @@
 //! Toolsets: groups of built-in tools that are switched on and off together. Also the reasons why a
 //! tool is off.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,8 +128,8 @@ pub enum Disabled {
     /// The server does not offer the tool.
     #[error("not served: no pattern of `{key}` ({origin}) matches it")]
     NotServed {
-        /// `[serve] tools` or `--tools`.
-        key: &'static str,
+        /// `[serve] tools`, `--tools`, or the `tools` of a person.
+        key: Cow<'static, str>,
         /// The place of the patterns.
         origin: Origin,
     },

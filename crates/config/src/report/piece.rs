@@ -29,6 +29,8 @@ pub(crate) enum Piece {
     Tool(String),
     /// The topic of this id.
     Topic(String),
+    /// The person of this name, who has a token.
+    Person(String),
     /// The value of this dotted key, which affects more than one tool.
     Key(String),
 }
@@ -92,6 +94,7 @@ impl Piece {
         match &*path.keys() {
             ["tools", name, ..] => Self::Tool((*name).to_owned()),
             ["knowledge", id, ..] => Self::Topic((*id).to_owned()),
+            ["serve", "tokens", name, ..] => Self::Person((*name).to_owned()),
             _ => Self::Key(path.to_string()),
         }
     }
@@ -101,6 +104,7 @@ impl Piece {
             Self::Everything | Self::File(_) | Self::Lock | Self::Component => String::new(),
             Self::Tool(name) => format!("tools.{name}"),
             Self::Topic(id) => format!("knowledge.{id}"),
+            Self::Person(name) => format!("serve.tokens.{name}"),
             Self::Key(key) => key.clone(),
         }
     }
@@ -144,7 +148,7 @@ impl<'a> Restricts<'a> {
             ("secret_files", _) => Self::Files,
             ("serve", Some("memory")) => Self::ServerMemory,
             // These restrict callers, not tools.
-            ("serve", Some("session_idle" | "unknown_arguments")) => Self::Nothing,
+            ("serve", Some("session_idle" | "unknown_arguments" | "tokens")) => Self::Nothing,
             ("serve", _) => Self::Served,
             ("knowledge", _) => Self::Topics,
             ("toolsets", None) => Self::Builtins,
@@ -189,6 +193,9 @@ pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool)
             return format!("the tool `{name}` is off");
         }
         Piece::Topic(id) => return format!("the topic `{}` is ignored", shown(id)),
+        Piece::Person(name) => {
+            return format!("the token of `{}` is not accepted", shown(name));
+        }
         Piece::Key(key) => format!("`{key}` is ignored"),
         Piece::Tool(_) => "this is ignored".to_owned(),
         Piece::File(_) | Piece::Lock | Piece::Component | Piece::Everything => {

@@ -185,7 +185,11 @@ fn restricts(found: &Found) -> Vec<Restricts<'_>> {
             restricts
         }
         Piece::Lock => vec![Restricts::Recorded(layer)],
-        Piece::Everything | Piece::Component | Piece::Tool(_) | Piece::Topic(_) => Vec::new(),
+        Piece::Everything
+        | Piece::Component
+        | Piece::Tool(_)
+        | Piece::Topic(_)
+        | Piece::Person(_) => Vec::new(),
     }
 }
 

@@ -166,6 +166,9 @@ pub(crate) fn resolve(
     isolate::memory(&context, &mut server_memory, report);
     let mut unmatched = context.switches.unmatched(sources.builtins);
     served::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    let people = report.of_key("serve.tokens", |report| {
+        user::people::people(&configs, own_file, &tools, &mut unmatched, report)
+    });
     let mut topics = topics::topics(&context, report);
     isolate::topics(&context, &mut topics, report);
     let broken = isolate::broken(&context, &tools, report);
@@ -206,6 +209,7 @@ pub(crate) fn resolve(
         server_memory,
         session_idle,
         unknown_arguments,
+        people,
         toolsets,
         tools,
         topics,

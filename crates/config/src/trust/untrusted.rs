@@ -154,10 +154,16 @@ pub(crate) fn narrowed(
         secret_files: secret_files.map(|SecretFilesConfig { names, except: _ }| {
             SecretFilesConfig { names, except: None }
         }),
-        // For each key the strictest value of all files takes effect, and for `session_idle` the
-        // user's value.
+        // For each key the strictest value of all files takes effect, and for `session_idle` and
+        // `tokens` the user's value.
         serve: serve.filter(
-            |ServeConfig { memory: _, tools: _, session_idle: _, unknown_arguments: _ }| true,
+            |ServeConfig {
+                 memory: _,
+                 tools: _,
+                 session_idle: _,
+                 unknown_arguments: _,
+                 tokens: _,
+             }| { true },
         ),
         toolsets: toolsets.map(narrowed_toolsets),
         tools,

@@ -81,7 +81,7 @@ pub(crate) async fn call(
     server.keep_awake().stay();
     let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
-    let generation = server.generation();
+    let generation = session.generation();
     let called = call.run(&generation, invocation, state).await;
     let config = generation.toolbox.config();
     let response = match called {
@@ -174,9 +174,9 @@ impl<'a> Call<'a> {
     ) -> Result<CallResult, Stop> {
         let server = &self.session.server;
         if let Some(earlier) = earlier {
-            let (server, principal) = (server.clone(), self.session.principal.clone());
+            let (server, caller) = (server.clone(), self.session.identity.caller());
             invocation = invocation.resume(Box::new(move |name, arguments| {
-                let binding = binding(&principal, name, arguments);
+                let binding = binding(&caller, name, arguments);
                 let (answers, kept) = match earlier {
                     Earlier::Sealed(state) => {
                         let CallState { answers, kept } =
@@ -224,7 +224,7 @@ impl<'a> Call<'a> {
 pub(crate) fn call_context(session: &Session, request: &RequestContext<RoleServer>) -> CallContext {
     let client = request.client_info();
     let client = client.map(|client| ClientName::new(&client.name, &client.version));
-    let context = CallContext::new(Caller::Client(session.principal.clone()))
+    let context = CallContext::new(session.identity.caller())
         .with_client(client)
         .with_account(session.account(request))
         .with_approver(session.approver(Client::of(request)))
@@ -308,7 +308,7 @@ fn require(
         question::form(question, open.rejected.as_ref()).map_err(|error| internal(&error))?;
     let request = InputRequest::Elicitation(ElicitRequest::new(form));
     let (name, arguments) = open.call();
-    let binding = binding(&session.principal, name, arguments);
+    let binding = binding(&session.identity.caller(), name, arguments);
     let state = CallState { answers: open.answers(), kept };
     let state = session.server.state_codec().seal(&state, &binding);
     let requests = [(question.id.clone(), request)].into();
@@ -324,9 +324,9 @@ fn keep(
 ) -> Result<Option<String>, ErrorData> {
     let Some(inner) = open.take_inner() else { return Ok(None) };
     let (name, arguments) = open.call();
-    let binding = binding(&session.principal, name, arguments);
+    let binding = binding(&session.identity.caller(), name, arguments);
     let account = session.account(context);
-    let kept = resume_state::keep(&session.server.state_pool(), &account, inner, binding);
+    let kept = resume_state::keep(&session.server.state_pool(), &account, inner, &binding);
     kept.map(Some).map_err(|error| ErrorData::internal_error(error, None))
 }
 
@@ -354,8 +354,8 @@ async fn unless_cancelled<T>(
     }
 }
 
-fn binding(principal: &str, name: &str, arguments: &str) -> Binding {
-    Binding::new(&[principal.as_bytes(), name.as_bytes(), arguments.as_bytes()])
+fn binding(caller: &Caller, name: &str, arguments: &str) -> Binding {
+    Binding::new(&[caller.to_string().as_bytes(), name.as_bytes(), arguments.as_bytes()])
 }
 
 fn cancelled() -> Stop {

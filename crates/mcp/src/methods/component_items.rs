@@ -16,6 +16,7 @@ use crate::methods::outcome::{TRY_AGAIN, internal};
 use crate::server::Server;
 use crate::server::background::LISTING_TIME;
 use crate::server::generation::Generation;
+use crate::session::Session;
 use crate::session::client::Client;
 
 /// Loads, one after the other, the tools whose prompts and resources are not known yet.
@@ -42,24 +43,24 @@ async fn known(generation: &Arc<Generation>) -> Result<Arc<ServedItems>, ErrorDa
     read.await.map_err(|error| internal(&error))
 }
 
-pub(super) async fn listed(server: &Server) -> Result<Arc<ServedItems>, ErrorData> {
-    if let Some(served) = server.generation().served.known() {
+pub(super) async fn listed(session: &Session) -> Result<Arc<ServedItems>, ErrorData> {
+    if let Some(served) = session.generation().served.known() {
         return Ok(served);
     }
-    server.background().described(LISTING_TIME).await;
-    known(&server.generation()).await
+    session.server.background().described(LISTING_TIME).await;
+    known(&session.generation()).await
 }
 
 /// Finds a prompt or resource by name. Loads the tools that are not described yet if necessary.
 pub(crate) async fn find<T>(
-    server: &Server,
+    session: &Session,
     find: impl Fn(&ServedItems) -> Option<T>,
 ) -> Result<Option<(Arc<Generation>, T)>, ErrorData> {
-    let generation = server.generation();
+    let generation = session.generation();
     let served = known(&generation).await?;
     let mut found = find(&served);
     if found.is_none() && !served.undescribed.is_empty() {
-        load(server, &generation, &served).await;
+        load(&session.server, &generation, &served).await;
         found = find(&*known(&generation).await?);
     }
     Ok(found.map(|found| (generation, found)))

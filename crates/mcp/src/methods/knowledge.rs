@@ -16,7 +16,6 @@ use rmcp::{ErrorData, RoleServer};
 
 use crate::methods::call::{call_context, warn_unlogged};
 use crate::methods::outcome::internal;
-use crate::server::Server;
 use crate::session::Session;
 
 const SCHEME: &str = KNOWLEDGE_SCHEME;
@@ -33,7 +32,7 @@ pub(crate) async fn resources(
     session: &Session,
     context: &RequestContext<RoleServer>,
 ) -> Result<Vec<Resource>, ErrorData> {
-    let generation = session.server.generation();
+    let generation = session.generation();
     let mut all = Vec::new();
     if !generation.toolbox.has_knowledge() {
         return Ok(all);
@@ -53,12 +52,12 @@ pub(crate) async fn resources(
 }
 
 /// Returns the template of subject URIs, if there is knowledge.
-pub(crate) fn template(server: &Server) -> Option<ResourceTemplate> {
+pub(crate) fn template(session: &Session) -> Option<ResourceTemplate> {
     let template = ResourceTemplate::new(TEMPLATE, "subject")
         .with_title("Subject of the knowledge base")
         .with_description("Any subject of a topic, even an unlisted one.")
         .with_mime_type(MIME_TYPE);
-    server.generation().toolbox.has_knowledge().then_some(template)
+    session.generation().toolbox.has_knowledge().then_some(template)
 }
 
 /// Returns the call that reads one subject, with its tool.
@@ -88,7 +87,7 @@ pub(crate) async fn complete(
     let Reference::Resource(reference) = &request.r#ref else {
         return Ok(CompleteResult::default());
     };
-    let toolbox = session.server.generation().toolbox.clone();
+    let toolbox = session.generation().toolbox.clone();
     if reference.uri != TEMPLATE || !toolbox.has_knowledge() {
         return Ok(CompleteResult::default());
     }
@@ -121,11 +120,11 @@ pub(crate) async fn complete(
 }
 
 /// Returns the prompt with the block of knowledge, if there is knowledge.
-pub(crate) fn listed_prompt(server: &Server) -> Option<Prompt> {
+pub(crate) fn listed_prompt(session: &Session) -> Option<Prompt> {
     let description =
         "The topics of the knowledge base, and the documents that every session needs.";
     let prompt = Prompt::new(PROMPT, Some(description), None).with_title("Knowledge");
-    server.generation().toolbox.has_knowledge().then_some(prompt)
+    session.generation().toolbox.has_knowledge().then_some(prompt)
 }
 
 /// # Errors
@@ -136,7 +135,7 @@ pub(crate) async fn prompt(
     name: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<GetPromptResult, ErrorData> {
-    let toolbox = session.server.generation().toolbox.clone();
+    let toolbox = session.generation().toolbox.clone();
     if name != PROMPT || !toolbox.has_knowledge() {
         return Err(no_prompt(name));
     }

@@ -15,15 +15,14 @@ use crate::methods::content::content_block;
 use crate::methods::knowledge::{self, no_prompt};
 use crate::methods::outcome::{meta, report};
 use crate::methods::page::page;
-use crate::server::Server;
 use crate::session::Session;
 use crate::session::client::Client;
 
 pub(crate) async fn list(
-    server: &Server,
+    session: &Session,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let served = listed(server).await?;
+    let served = listed(session).await?;
     let prompts = served.prompts.iter().map(|item| {
         let prompt = &item.description;
         let arguments = prompt.arguments.iter().map(|argument| {
@@ -38,7 +37,7 @@ pub(crate) async fn list(
         listed.title.clone_from(&prompt.title);
         listed
     });
-    let mut all: Vec<_> = knowledge::listed_prompt(server).into_iter().chain(prompts).collect();
+    let mut all: Vec<_> = knowledge::listed_prompt(session).into_iter().chain(prompts).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     let (prompts, next) = page(&all, |prompt| &prompt.name, request)?;
     let mut result = ListPromptsResult::with_all_items(prompts);
@@ -60,7 +59,7 @@ pub(crate) async fn get(
     if name == KNOWLEDGE_PROMPT {
         return Ok(knowledge::prompt(session, &name, context).await?.into());
     }
-    let found = find(&session.server, |served| served.prompt(&name).cloned()).await?;
+    let found = find(session, |served| served.prompt(&name).cloned()).await?;
     let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
     let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();

@@ -18,7 +18,6 @@ use crate::methods::component_items::{find, listed, stopped, success};
 use crate::methods::knowledge::{self, not_found};
 use crate::methods::outcome::{meta, report};
 use crate::methods::page::page;
-use crate::server::Server;
 use crate::session::Session;
 use crate::session::client::Client;
 
@@ -28,7 +27,7 @@ pub(crate) async fn list(
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let mut all = knowledge::resources(session, context).await?;
-    let served = listed(&session.server).await?;
+    let served = listed(session).await?;
     all.extend(served.resources.iter().map(|item| {
         let resource = &item.description;
         let mut listed = Resource::new(&resource.uri, &resource.name);
@@ -45,10 +44,10 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn templates(
-    server: &Server,
+    session: &Session,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
-    let served = listed(server).await?;
+    let served = listed(session).await?;
     let templates = served.templates.iter().map(|item| {
         let template = &item.description;
         let mut listed = ResourceTemplate::new(&template.uri_template, &template.name);
@@ -57,7 +56,7 @@ pub(crate) async fn templates(
         listed.mime_type.clone_from(&template.mime_type);
         listed
     });
-    let mut all: Vec<_> = knowledge::template(server).into_iter().chain(templates).collect();
+    let mut all: Vec<_> = knowledge::template(session).into_iter().chain(templates).collect();
     all.sort_by(|one, other| one.uri_template.cmp(&other.uri_template));
     let (templates, next) = page(&all, |template| &template.uri_template, request)?;
     let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -78,12 +77,12 @@ pub(crate) async fn read(
     let uri = request.uri;
     let (generation, tool, mime_type, invocation) = match uri.starts_with(KNOWLEDGE_SCHEME) {
         true => {
-            let generation = session.server.generation();
+            let generation = session.generation();
             let (tool, invocation) = knowledge::subject(&generation.toolbox, &uri)?;
             (generation, tool, Some(knowledge::MIME_TYPE.to_owned()), invocation)
         }
         false => {
-            let found = find(&session.server, |served| {
+            let found = find(session, |served| {
                 let (tool, mime_type) = served.resource(&uri)?;
                 Some((tool.clone(), mime_type.map(str::to_owned)))
             });

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kitbag_config::{Person, PersonName};
 use kitbag_toolbox::{ServedItems, Toolbox};
+use tokio_util::sync::CancellationToken;
 
 use crate::methods::catalog::Catalog;
 use crate::server::background::Precompile;
@@ -19,6 +21,8 @@ pub(crate) struct Changes {
     pub(crate) topics: BTreeMap<String, u64>,
     pub(crate) components: u64,
     pub(crate) trust: u64,
+    /// Changes of the people who have a token.
+    pub(crate) people: u64,
 }
 
 /// One state of the files. Running calls keep their generation until they end.
@@ -26,6 +30,24 @@ pub(crate) struct Generation {
     pub(crate) toolbox: Toolbox,
     pub(crate) served: ServedCache,
     catalog: Mutex<Option<Arc<Catalog>>>,
+    /// The people who have a token. Empty in the generation of a person.
+    people: BTreeMap<PersonName, KnownPerson>,
+}
+
+/// A person who has a token in this generation.
+struct KnownPerson {
+    token: [u8; 32],
+    /// Cancelled when the token is removed or replaced.
+    revoked: CancellationToken,
+    /// The tools of the person. `None`: the tools of the server.
+    own: Option<Arc<Generation>>,
+}
+
+/// A person whose token was shown, and who may use the server until the token is revoked.
+#[derive(Clone, Debug)]
+pub(crate) struct AuthenticatedPerson {
+    pub(crate) name: PersonName,
+    pub(crate) revoked: CancellationToken,
 }
 
 /// A generation whose components are compiled before their calls.
@@ -51,8 +73,80 @@ impl Precompile for GenerationPrecompile {
 }
 
 impl Generation {
-    pub(crate) fn new(toolbox: Toolbox) -> Self {
-        Self { toolbox, served: ServedCache::default(), catalog: Mutex::default() }
+    /// `before` is the generation that this one replaces: people whose token is unchanged stay
+    /// authenticated.
+    pub(crate) fn new(toolbox: Toolbox, before: Option<&Self>) -> Self {
+        let people = toolbox.config().people.iter().map(|(name, person)| {
+            let Person { sha256, tools, .. } = person;
+            let known = before.and_then(|before| before.people.get(name));
+            let known = known.filter(|known| known.token == *sha256);
+            let revoked = known.map(|known| known.revoked.clone()).unwrap_or_default();
+            let own = tools.is_some().then(|| toolbox.for_person(Some((name, person))));
+            let own = own.map(|toolbox| Arc::new(Self::of_person(toolbox)));
+            (name.clone(), KnownPerson { token: *sha256, revoked, own })
+        });
+        let people = people.collect();
+        Self { people, ..Self::of_person(toolbox) }
+    }
+
+    fn of_person(toolbox: Toolbox) -> Self {
+        let (served, catalog, people) = Default::default();
+        Self { toolbox, served, catalog, people }
+    }
+
+    /// Returns what a person may use. A person without a token may use no tool.
+    pub(crate) fn for_person(self: &Arc<Self>, name: &PersonName) -> Arc<Self> {
+        match self.people.get(name) {
+            Some(KnownPerson { own: None, .. }) => Arc::clone(self),
+            Some(KnownPerson { own: Some(own), .. }) => Arc::clone(own),
+            None => Arc::new(Self::of_person(self.toolbox.for_person(None))),
+        }
+    }
+
+    /// Finds the person with a token. `is_token` compares in constant time, and is called for each
+    /// person: the time does not depend on who the person is.
+    pub(crate) fn person(
+        &self,
+        is_token: impl Fn(&[u8; 32]) -> bool,
+    ) -> Option<AuthenticatedPerson> {
+        let mut found = None;
+        for (name, KnownPerson { token, revoked, .. }) in &self.people {
+            if is_token(token) {
+                found = Some(AuthenticatedPerson { name: name.clone(), revoked: revoked.clone() });
+            }
+        }
+        found
+    }
+
+    /// Revokes the tokens that the next generation does not have. Returns whether there are any.
+    pub(crate) fn revoke_missing_from(&self, next: &Self) -> bool {
+        let is_kept = |(name, known): &(&PersonName, &KnownPerson)| {
+            next.people.get(*name).is_some_and(|next| next.token == known.token)
+        };
+        let mut revoked = self.people.iter().filter(|person| !is_kept(person)).peekable();
+        let is_any = revoked.peek().is_some();
+        for (name, known) in revoked {
+            tracing::info!("the token of `{name}` was removed or replaced");
+            known.revoked.cancel();
+        }
+        is_any
+    }
+
+    /// Returns this generation, and those of people with their own tools, each with the name of its
+    /// person.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (Option<&PersonName>, &Self)> {
+        let own = self.people.iter().filter_map(|(name, person)| {
+            person.own.as_deref().map(|generation| (Some(name), generation))
+        });
+        std::iter::once((None, self)).chain(own)
+    }
+
+    /// Returns this generation (`None`), or the generation of a person with their own tools.
+    pub(crate) fn view(&self, name: Option<&PersonName>) -> Option<&Self> {
+        match name {
+            None => Some(self),
+            Some(name) => self.people.get(name)?.own.as_deref(),
+        }
     }
 
     /// Returns the tools, which are read on first use.
@@ -66,12 +160,14 @@ impl Generation {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that a tool was loaded, also in the generation that has since replaced this one.
+    /// Records that a tool was loaded, also for people with their own tools, and in the generation
+    /// that has since replaced this one.
     pub(crate) fn learned(&self, server: &Server, name: &str) {
         self.note_loaded(server, name);
-        let current = server.generation();
-        if !std::ptr::eq(&*current, self) {
-            current.note_loaded(server, name);
+        for (_, current) in server.generation().views() {
+            if !std::ptr::eq(current, self) {
+                current.note_loaded(server, name);
+            }
         }
     }
 

@@ -54,7 +54,7 @@ impl Handler {
     /// Returns the server's instructions: a notice if the workspace is not trusted, the reason if
     /// file tools are off, and the block of knowledge.
     async fn instructions(&self, context: &RequestContext<RoleServer>) -> Option<String> {
-        let toolbox = self.session.server.generation().toolbox.clone();
+        let toolbox = self.session.generation().toolbox.clone();
         let (trust, files) =
             (trust_notice::notice(toolbox.config()), files_notice(toolbox.config()));
         let parts = [trust, files, self.knowledge(&toolbox, context).await];
@@ -89,12 +89,12 @@ impl Handler {
         &self,
         request: Option<PaginatedRequestParams>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let catalog = match self.session.server.generation().known_catalog() {
+        let catalog = match self.session.generation().known_catalog() {
             Some(catalog) => catalog,
             // Reads the cached descriptions of local tools.
             None => {
                 self.session.server.background().described(LISTING_TIME).await;
-                let generation = self.session.server.generation();
+                let generation = self.session.generation();
                 let read = tokio::task::spawn_blocking(move || generation.catalog());
                 read.await.map_err(|error| internal(&error))?
             }
@@ -162,12 +162,11 @@ impl ServerHandler for Handler {
         let ended = self.ended.clone();
         tokio::spawn(async move {
             let tell_trust = async || {
-                let generation = session.server.generation();
+                let generation = session.generation();
                 let config = generation.toolbox.config();
                 trust_notice::tell(&context.peer, session.session_level(), config).await
             };
-            let is_untrusted =
-                session.server.generation().toolbox.config().trust_notice().is_some();
+            let is_untrusted = session.generation().toolbox.config().trust_notice().is_some();
             if is_untrusted && tell_trust().await.is_err() {
                 return;
             }
@@ -210,7 +209,7 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(subscription::accepted(&self.session.server, requested))
+        Some(subscription::accepted(&self.session, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -273,7 +272,7 @@ impl ServerHandler for Handler {
     /// Finds a tool for the HTTP headers that repeat arguments. Clients learn these headers from a
     /// listing, so none exist before the first listing.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let catalog = self.session.server.generation().known_catalog()?;
+        let catalog = self.session.generation().known_catalog()?;
         catalog.tools.iter().find(|tool| tool.name == name).cloned()
     }
 
@@ -313,7 +312,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let trace = Trace::begin("resources/templates/list", Target::Nothing, &context);
-        trace.run(resources::templates(&self.session.server, request)).await
+        trace.run(resources::templates(&self.session, request)).await
     }
 
     async fn read_resource(
@@ -368,7 +367,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let trace = Trace::begin("prompts/list", Target::Nothing, &context);
-        trace.run(prompts::list(&self.session.server, request)).await
+        trace.run(prompts::list(&self.session, request)).await
     }
 
     async fn get_prompt(

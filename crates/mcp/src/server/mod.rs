@@ -79,7 +79,7 @@ impl Server {
         let state_codec = StateCodec::new(key).map_err(io::Error::other)?;
         let server = Self(Arc::new(ServerState {
             load,
-            generation: RwLock::new(Arc::new(Generation::new(toolbox))),
+            generation: RwLock::new(Arc::new(Generation::new(toolbox, None))),
             changes: watch::Sender::default(),
             state_codec,
             metrics: Metrics::new(),

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use kitbag_base::text::printable;
-use kitbag_config::{Broken, Config, ToolSource};
+use kitbag_config::{Broken, Config, PersonName, ToolSource};
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
 use notify::event::{AccessKind, AccessMode};
@@ -293,9 +293,11 @@ fn replace(
     toolbox: Toolbox,
     is_changed: impl Fn(&Path) -> bool,
 ) -> bool {
-    let new = Arc::new(Generation::new(toolbox));
-    let changed = difference(old, &new, is_changed);
+    let new = Arc::new(Generation::new(toolbox, Some(old)));
+    let mut changed = difference(old, &new, is_changed);
     server.replace(Arc::clone(&new));
+    // From here on no request is accepted with a revoked token; this ends those that run.
+    changed.people = u64::from(old.revoke_missing_from(&new));
     // Before clients are notified.
     new.toolbox.retain_components();
     let is_news = changed != Changes::default();
@@ -306,6 +308,7 @@ fn replace(
             changes.resources += changed.resources;
             changes.components += changed.components;
             changes.trust += changed.trust;
+            changes.people += changed.people;
             for (topic, count) in changed.topics {
                 *changes.topics.entry(topic).or_default() += count;
             }
@@ -316,15 +319,25 @@ fn replace(
 
 fn difference(old: &Generation, new: &Generation, is_changed: impl Fn(&Path) -> bool) -> Changes {
     let mut changes = Changes::default();
-    // A list that no client has requested needs no notification.
-    if let Some(known) = old.known_catalog() {
-        changes.tools = u64::from(known.tools != new.catalog().tools);
+    // All clients are notified of a change of one person's list.
+    for (name, old) in old.views() {
+        let new = new.view(name).unwrap_or(new);
+        // A list that no client has requested needs no notification.
+        if let Some(known) = old.known_catalog() {
+            changes.tools |= u64::from(known.tools != new.catalog().tools);
+        }
+        if let Some(known) = old.served.known() {
+            let served = new.served.get(&new.toolbox);
+            changes.prompts |= u64::from(known.prompts != served.prompts);
+            let is_same =
+                known.resources == served.resources && known.templates == served.templates;
+            changes.resources |= u64::from(!is_same);
+        }
     }
-    if let Some(known) = old.served.known() {
-        let served = new.served.get(&new.toolbox);
-        changes.prompts = u64::from(known.prompts != served.prompts);
-        let is_same = known.resources == served.resources && known.templates == served.templates;
-        changes.resources = u64::from(!is_same);
+    // A person who had the tools of the server may get their own list.
+    let is_new = |(name, _): (Option<&PersonName>, &Generation)| old.view(name).is_none();
+    if new.views().any(is_new) {
+        (changes.tools, changes.prompts, changes.resources) = (1, 1, 1);
     }
     let sources = |generation: &Generation| {
         let mut sources = generation.toolbox.component_sources();

@@ -18,8 +18,10 @@ use kitbag_host::{Account, Reservation};
 use kitbag_toolbox::Caller;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
+use crate::server::generation::{AuthenticatedPerson, Generation};
 use crate::session::client::Client;
 use crate::session::handshake::{NAME_BYTES, SESSION_BYTES};
 use crate::transport::message;
@@ -29,18 +31,69 @@ use crate::transport::stdio::output::Output;
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// Returns the identity that distinguishes clients with the same token.
-pub(crate) fn client(peer: Option<&Peer>, name: &str, version: &str) -> String {
+/// Returns the name of a client, by which its share of the server is counted. Clients with a shared
+/// token are distinguished by the name that they declare. All clients of a person have one share, since a person
+/// could declare any number of names.
+pub(crate) fn client(
+    identity: &Identity,
+    peer: Option<&Peer>,
+    name: &str,
+    version: &str,
+) -> String {
+    let caller = identity.caller();
+    if matches!(identity, Identity::Person(_)) {
+        return caller.to_string();
+    }
     let address = peer.map(|peer| peer.0.to_string()).unwrap_or_default();
     let [name, version] = [name, version].map(|text| &text[..text.floor_char_boundary(NAME_BYTES)]);
-    format!("{address}\0{name}\0{version}")
+    format!("{caller}\0{address}\0{name}\0{version}")
+}
+
+/// The authenticated identity behind a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Identity {
+    /// All clients with this identity: that of a shared token, of a server without tokens, or of
+    /// the process that started the server.
+    Shared(Arc<str>),
+    /// A person with their own token.
+    Person(AuthenticatedPerson),
+}
+
+impl Identity {
+    /// Returns the caller that the calls of this identity have.
+    pub(crate) fn caller(&self) -> Caller {
+        match self {
+            Self::Shared(name) => Caller::Client(Arc::clone(name)),
+            Self::Person(person) => Caller::Person(person.name.as_str().into()),
+        }
+    }
+
+    /// Waits until the identity's token is revoked. A shared token lasts as long as the server.
+    pub(crate) async fn revoked(&self) {
+        match self.revocation() {
+            None => std::future::pending().await,
+            Some(revoked) => revoked.cancelled().await,
+        }
+    }
+
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.revocation().is_some_and(|revoked| revoked.is_cancelled())
+    }
+
+    /// Returns the token that is cancelled when the identity's token is revoked. `None` for a
+    /// shared token.
+    pub(crate) fn revocation(&self) -> Option<&CancellationToken> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Person(person) => Some(&person.revoked),
+        }
+    }
 }
 
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) server: Server,
-    /// Authenticated identity of the client.
-    pub(crate) principal: Arc<str>,
+    pub(crate) identity: Identity,
     /// Unique id of the connection in this process.
     pub(crate) id: u64,
     /// Caller on whose behalf calls are made. `None`: the client itself.
@@ -54,16 +107,25 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(server: Server, principal: &str) -> Self {
+    pub(crate) fn new(server: Server, identity: Identity) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             server,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            principal: principal.into(),
+            identity,
             owner: None,
             level: Arc::new(Mutex::new(LogLevel::Info)),
             output: None,
             memory: Arc::default(),
+        }
+    }
+
+    /// Returns the current tools, as far as this identity may use them.
+    pub(crate) fn generation(&self) -> Arc<Generation> {
+        let generation = self.server.generation();
+        match &self.identity {
+            Identity::Shared(_) => generation,
+            Identity::Person(person) => generation.for_person(&person.name),
         }
     }
 
@@ -89,8 +151,9 @@ impl Session {
         held.ok_or_else(|| message::busy("sessions and questions have reserved their memory"))
     }
 
-    /// Returns the account that is charged for a request: over HTTP the client with this token,
-    /// address, name and version, and its session for its calls. Standard input has one client.
+    /// Returns the account that is charged for a request: over HTTP the person, or the client with
+    /// this shared token, address, name and version; and its session for its calls. Standard input
+    /// has one client.
     pub(crate) fn account(&self, context: &RequestContext<RoleServer>) -> Account {
         if self.output.is_some() {
             return Account::default();
@@ -99,8 +162,7 @@ impl Session {
         let peer = parts.and_then(|parts| parts.extensions.get());
         let info = context.client_info();
         let (name, version) = info.as_ref().map_or(("", ""), |info| (&info.name, &info.version));
-        let client = client(peer, name, version);
-        let account = Account::of_client(format!("{}\0{client}", self.principal));
+        let account = Account::of_client(client(&self.identity, peer, name, version));
         match Client::of(context).is_stateless {
             true => account,
             false => account.in_session(&self.id.to_string()),
@@ -110,9 +172,10 @@ impl Session {
     /// Like [`new`](Self::new), for a client with one stream for all answers: a program that the
     /// user of this process started, or that started it as this user. Data that tools store for it
     /// belongs to the user, as on the command line.
-    pub(crate) fn with_output(server: Server, principal: &str, output: Arc<Output>) -> Self {
+    pub(crate) fn with_output(server: Server, output: Arc<Output>) -> Self {
         let owner = Some(Caller::this_user());
-        Self { output: Some(output), owner, ..Self::new(server, principal) }
+        let identity = Identity::Shared("stdio".into());
+        Self { output: Some(output), owner, ..Self::new(server, identity) }
     }
 
     /// Returns the scope of an approval that is valid until the process ends: this connection
@@ -149,5 +212,33 @@ impl Session {
             true => context.meta.log_level().map(notifications::read),
             false => Some(self.session_level()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag_config::PersonName;
+
+    use super::*;
+
+    #[test]
+    fn all_clients_of_a_person_have_one_share() {
+        let person = |name: &str| {
+            let name = PersonName::new(name).unwrap();
+            Identity::Person(AuthenticatedPerson { name, revoked: CancellationToken::new() })
+        };
+        let peers = [Peer([127, 0, 0, 1].into()), Peer([127, 0, 0, 2].into())];
+        let share =
+            |identity: &Identity, at: usize, name| client(identity, peers.get(at), name, "1");
+        let (ann, ben) = (person("ann"), person("ben"));
+        assert_eq!(share(&ann, 0, "a"), share(&ann, 1, "b"));
+        assert_ne!(share(&ann, 0, "a"), share(&ben, 0, "a"));
+        let shared = Identity::Shared("http".into());
+        assert_ne!(share(&shared, 0, "a"), share(&shared, 0, "b"));
+        assert_ne!(share(&shared, 0, "a"), share(&shared, 1, "a"));
+        // A name cannot look like another identity.
+        let shared = Identity::Shared("ann".into());
+        assert_ne!(shared.caller().to_string(), ann.caller().to_string());
+        assert_ne!(shared.caller().storage_name(), ann.caller().storage_name());
     }
 }

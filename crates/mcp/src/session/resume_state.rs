@@ -8,11 +8,6 @@ use kitbag_toolbox::InnerCalls;
 
 use crate::session::state_codec::Binding;
 
-struct ResumeState {
-    inner: InnerCalls,
-    binding: Binding,
-}
-
 /// Keeps the nested calls of a call for at most one hour. Returns the id for [`take`].
 ///
 /// # Errors
@@ -22,13 +17,13 @@ pub(crate) fn keep(
     pool: &StatePool,
     account: &Account,
     inner: InnerCalls,
-    binding: Binding,
+    binding: &Binding,
 ) -> Result<String, String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| error.to_string())?;
     let id = format!("{:032x}", u128::from_le_bytes(random));
     let bytes = inner.size() as u64;
-    let kept = pool.keep(account, &pool_id(&id), bytes, ResumeState { inner, binding });
+    let kept = pool.keep(account, &pool_id(&id, binding), bytes, inner);
     kept.map(|()| id).map_err(|error| error.to_string())
 }
 
@@ -38,8 +33,8 @@ pub(crate) fn keep(
 ///
 /// If they have expired, or belong to another call.
 pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<InnerCalls, String> {
-    match pool.take::<ResumeState>(&pool_id(id)).filter(|kept| kept.binding == *binding) {
-        Some(kept) => Ok(kept.inner),
+    match pool.take::<InnerCalls>(&pool_id(id, binding)) {
+        Some(inner) => Ok(inner),
         None => {
             Err("the call cannot be resumed: this server keeps its state for at most an hour, \
                      for the same name and arguments, until it is resumed or the client has many \
@@ -49,6 +44,7 @@ pub(crate) fn take(pool: &StatePool, id: &str, binding: &Binding) -> Result<Inne
     }
 }
 
-fn pool_id(id: &str) -> String {
-    format!("call/{id}")
+/// Includes the binding: a request of another caller or call neither takes nor removes the state.
+fn pool_id(id: &str, binding: &Binding) -> String {
+    format!("call/{id}/{binding}")
 }

@@ -4,6 +4,7 @@
 //! instance of this server. So the client carries the answers, signed: it can read them, but it
 //! cannot change them or use them for another call.
 
+use std::fmt;
 use std::time::Duration;
 
 use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
@@ -25,7 +26,6 @@ pub(crate) struct CallState {
 /// Signs and verifies the state of a call.
 pub(crate) struct StateCodec(RequestStateCodec);
 
-#[derive(PartialEq, Eq)]
 pub(crate) struct Binding(Vec<u8>);
 
 impl StateCodec {
@@ -68,6 +68,12 @@ impl Binding {
             digest.update(part);
         }
         Self(digest.finalize().to_vec())
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -12,7 +12,6 @@ use rmcp::model::SubscriptionFilter;
 
 use crate::methods::component_items;
 use crate::methods::knowledge::{self, not_found};
-use crate::server::Server;
 use crate::server::generation::Changes;
 use crate::session::Session;
 
@@ -35,10 +34,9 @@ impl Subscriptions {
         account: &Account,
         uri: String,
     ) -> Result<(), ErrorData> {
-        let server = &session.server;
         let is_served = match knowledge::parse(&uri) {
-            Some((topic, _)) => has_topic(server, &topic),
-            None => component_items::find(server, |served| served.resource(&uri).map(drop))
+            Some((topic, _)) => has_topic(session, &topic),
+            None => component_items::find(session, |served| served.resource(&uri).map(drop))
                 .await?
                 .is_some(),
         };
@@ -74,11 +72,11 @@ impl Subscriptions {
 
 /// Returns the accepted part of a stateless client's subscription request: everything except
 /// subjects of unknown topics and subscriptions above the limit.
-pub(crate) fn accepted(server: &Server, requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
         uris.retain(|uri| match knowledge::parse(uri) {
-            Some((topic, _)) => has_topic(server, &topic),
+            Some((topic, _)) => has_topic(session, &topic),
             // The resources of a component may not be known yet.
             None => true,
         });
@@ -95,8 +93,8 @@ pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
     }
 }
 
-fn has_topic(server: &Server, id: &str) -> bool {
-    let toolbox = &server.generation().toolbox;
+fn has_topic(session: &Session, id: &str) -> bool {
+    let toolbox = &session.generation().toolbox;
     toolbox.has_learn()
         && toolbox.config().topics.values().any(|topic| topic.enable.value && *topic.id == *id)
 }

@@ -227,10 +227,15 @@ fn by(event: &AuditEvent) -> String {
 }
 
 /// Formats the caller. The declared name of a client is quoted, so that it cannot look like another
-/// caller or an event.
+/// caller or an event. A person is named before the client that they use.
 fn subject(caller: &str, client: Option<&ClientEvent>) -> String {
-    let quoted =
-        |text: String| format!("client \"{}\"", shown(&text).to_string().replace('"', "\\u{22}"));
+    let person = match caller.starts_with("person ") {
+        true => format!("{}, ", shown(caller)),
+        false => String::new(),
+    };
+    let quoted = |text: String| {
+        format!("{person}client \"{}\"", shown(&text).to_string().replace('"', "\\u{22}"))
+    };
     match client {
         Some(ClientEvent { name, version }) if version.is_empty() => quoted(name.clone()),
         Some(ClientEvent { name, version }) => quoted(format!("{name} {version}")),

@@ -82,9 +82,11 @@ pub(super) fn prepare(
     let unknown = match context.caller {
         // A person reads the error, and intends the arguments as typed.
         Caller::User(_) => UnknownArguments::Refuse,
-        Caller::Client(_) | Caller::Program(_) | Caller::Tool(_) | Caller::Host => {
-            inner.config.unknown_arguments.value
-        }
+        Caller::Client(_)
+        | Caller::Person(_)
+        | Caller::Program(_)
+        | Caller::Tool(_)
+        | Caller::Host => inner.config.unknown_arguments.value,
     };
     let Checked { mut arguments, mut digits, coercions } =
         check(&resolved, arguments, unknown, limits.time, context)?;
@@ -329,7 +331,11 @@ fn name_guest_paths(
             let source = &caller.source.value;
             is_python(source) || matches!(source, ToolSource::Native)
         }),
-        Caller::User(_) | Caller::Client(_) | Caller::Program(_) | Caller::Host => true,
+        Caller::User(_)
+        | Caller::Client(_)
+        | Caller::Person(_)
+        | Caller::Program(_)
+        | Caller::Host => true,
     };
     let reads_workspace =
         inner.builtin(&name.value).is_ok_and(|it| it.declaration.workspace.is_some());

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kitbag_config::{Config, ConfiguredTool, DiagnosticKind, Origin, Sourced, ToolSource};
+use kitbag_config::{
+    Config, ConfiguredTool, DiagnosticKind, Origin, Person, PersonName, Sourced, ToolSource,
+};
 use kitbag_contract::ToolName;
 use kitbag_host::ComponentBytes;
 
@@ -118,6 +120,14 @@ impl Toolbox {
             toolbox = toolbox.with_bytes(name.clone(), bytes.clone())?;
         }
         Ok(toolbox)
+    }
+
+    /// Returns this toolbox with only the tools that a person may use, however they are reached.
+    /// `None` as the person leaves no tool. Counts and approvals are shared.
+    #[must_use]
+    pub fn for_person(&self, person: Option<(&PersonName, &Person)>) -> Self {
+        let (_, program) = self.parts();
+        self.with_parts(self.0.config.for_person(person), program)
     }
 
     pub(crate) fn parts(&self) -> (Config, ProgramTools) {

@@ -1,7 +1,9 @@
 //! The tables of secrets in the user config, changed without affecting the rest.
 
 use kitbag::policy::{Placement, SecretName, SecretSource};
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, Value};
+
+use crate::files::tables::{EditError, list, set, table};
 
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
@@ -15,15 +17,6 @@ pub(super) struct Changes<'a> {
     pub(super) placeholder: Option<&'a [&'a str]>,
     /// Settings for opening the store. `None`: unchanged.
     pub(super) store: Option<&'a str>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(super) enum EditError {
-    #[error("your user config was not changed: {0}")]
-    Syntax(#[from] toml_edit::TomlError),
-    /// The file has another kind of value in place of a table.
-    #[error("your user config was not changed: its `{0}` is not a table")]
-    Form(String),
 }
 
 impl Changes<'_> {
@@ -76,37 +69,6 @@ pub(super) fn without(text: &str, name: &SecretName) -> Result<Option<String>, E
     let secrets = secrets.as_table_like_mut().ok_or_else(form)?;
     let was_there = secrets.remove(name.as_str()).is_some();
     Ok(was_there.then(|| document.to_string()))
-}
-
-/// Returns a nested table, which is created if missing. `is_implicit`: it needs no heading.
-fn table<'a>(
-    within: &'a mut dyn TableLike,
-    key: &str,
-    is_implicit: bool,
-) -> Result<&'a mut dyn TableLike, EditError> {
-    let form = || EditError::Form(key.to_owned());
-    let item = within.entry(key).or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(is_implicit);
-        Item::Table(table)
-    });
-    item.as_table_like_mut().ok_or_else(form)
-}
-
-/// Sets a key, and keeps the comments beside it.
-fn set(table: &mut dyn TableLike, key: &str, value: Value) {
-    match table.get_mut(key).and_then(Item::as_value_mut) {
-        Some(old) => {
-            let decor = old.decor().clone();
-            *old = value;
-            *old.decor_mut() = decor;
-        }
-        None => drop(table.insert(key, Item::Value(value))),
-    }
-}
-
-fn list<S: AsRef<str>>(texts: &[S]) -> Value {
-    texts.iter().map(S::as_ref).collect::<Array>().into()
 }
 
 /// Formats a placement as TOML.

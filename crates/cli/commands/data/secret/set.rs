@@ -17,10 +17,11 @@ use serde_json::json;
 
 use super::consent::GrantedTools;
 use super::edit::Changes;
-use super::own_file::{OwnFile, unknown};
 use super::store::open;
+use super::unknown;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::files::own_file::OwnFile;
 use crate::{output, sys};
 
 #[derive(Debug, clap::Args)]

@@ -71,7 +71,8 @@ pub(crate) fn choose(
         }
         for (name, tool) in tools.iter_mut().filter(|(_, tool)| tool.is_enabled()) {
             if !globs.iter().any(|glob| glob.matches(name.as_str())) {
-                tool.disabled = Some(Disabled::NotServed { key, origin: origin.clone() });
+                let (key, origin) = (key.into(), origin.clone());
+                tool.disabled = Some(Disabled::NotServed { key, origin });
             }
         }
     }

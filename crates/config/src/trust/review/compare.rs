@@ -46,6 +46,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         secret_store: _,
         allowed_leaks: _,
         session_idle: _,
+        people: _,
         own_file: _,
         private: _,
         protected: _,

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::transport::message;
 
@@ -222,11 +222,20 @@ pub(crate) struct MeteredBody<B, H> {
     body: B,
     memory: MemoryBudget,
     _held: H,
+    /// Ends the body early.
+    revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl<B, H> MeteredBody<B, H> {
-    pub(crate) fn new(body: B, memory: MemoryBudget, held: H) -> Self {
-        Self { body, memory, _held: held }
+    /// The body ends when `revoked` is cancelled.
+    pub(crate) fn new(
+        body: B,
+        memory: MemoryBudget,
+        held: H,
+        revoked: Option<&CancellationToken>,
+    ) -> Self {
+        let revoked = revoked.map(|revoked| Box::pin(revoked.clone().cancelled_owned()));
+        Self { body, memory, _held: held, revoked }
     }
 }
 
@@ -238,6 +247,14 @@ impl<B: Body<Data = Bytes> + Unpin, H: Unpin> Body for MeteredBody<B, H> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(revoked) = &mut self.revoked
+            && revoked.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Some(Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the token was revoked",
+            ))));
+        }
         let Some(Ok(frame)) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
             return Poll::Ready(None);
         };

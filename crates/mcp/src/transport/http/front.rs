@@ -1,5 +1,7 @@
 //! Handles HTTP requests before they reach the protocol.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -23,10 +25,11 @@ use super::head::{ambiguity, bearer};
 use super::rate::RequestRate;
 use super::reply::{Reply, as_json_rpc, busy, ending, is_of_oauth, no_oauth, not_found, text};
 use super::sessions::Sessions;
-use super::{HttpOptions, PATH};
+use super::token::Token;
+use super::{Access, HttpOptions, PATH};
 use crate::server::Server;
 use crate::server::handler::Handler;
-use crate::session::Session;
+use crate::session::{Identity, Session};
 use crate::transport::in_flight::InFlight;
 
 /// The path with a trailing slash, which some clients send.
@@ -51,6 +54,14 @@ pub(super) struct Front {
     pub(super) running: AtomicUsize,
     pub(super) idle: Notify,
     pub(super) is_draining: AtomicBool,
+    /// The name of the clients without a token of their own.
+    shared: Arc<str>,
+}
+
+tokio::task_local! {
+    /// The identity behind the request that the protocol library handles. The library creates the
+    /// handler of a session or of a stateless request while it handles the first request.
+    pub(super) static IDENTITY: Identity;
 }
 
 impl Front {
@@ -68,12 +79,15 @@ impl Front {
             .with_cancellation_token(streams.clone())
             .with_max_request_body_bytes(options.body_bytes);
         let sessions = Sessions::new(options.sessions, options.session_idle);
-        let principal = match &options.token {
-            Some(token) => token.principal(),
-            None => "http".to_owned(),
+        let shared = match &options.access {
+            Access::Token(token) => token.principal(),
+            Access::Anyone | Access::People => "http".to_owned(),
         };
         let served = server.clone();
-        let make = move || Ok(Handler::new(Session::new(served.clone(), &principal)));
+        let make = move || {
+            let identity = IDENTITY.try_with(Clone::clone).map_err(io::Error::other)?;
+            Ok(Handler::new(Session::new(served.clone(), identity)))
+        };
         let protocol = StreamableHttpService::new(make, sessions.manager(), config);
         Self {
             server: server.clone(),
@@ -81,6 +95,7 @@ impl Front {
             memory: server.message_memory(),
             large_turn: Semaphore::new(1),
             in_flight: InFlight::default(),
+            shared: shared.into(),
             options,
             hosts,
             sessions,
@@ -126,7 +141,8 @@ impl Front {
     }
 
     async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
-        if matches!(request.uri().path(), "/metrics" | PATH) && self.is_authorised(&request) {
+        let is_protected = matches!(request.uri().path(), "/metrics" | PATH);
+        if let Some(identity) = self.identify(&request).filter(|_| is_protected) {
             if !connection.admit() {
                 self.server.metrics().refused("connections");
                 let wait = Duration::from_secs(1);
@@ -141,7 +157,7 @@ impl Front {
                 return refused;
             }
             return match (request.uri().path(), request.method()) {
-                (PATH, _) => self.speak(request).await,
+                (PATH, _) => self.speak_while_valid(request, identity).await,
                 (_, &Method::GET) => self.metrics().await,
                 _ => not_found(),
             };
@@ -158,10 +174,30 @@ impl Front {
         }
     }
 
-    fn is_authorised<B>(&self, request: &Request<B>) -> bool {
-        let Some(token) = &self.options.token else { return true };
+    /// Returns the identity behind a request. `None` if the request is not authorised.
+    fn identify<B>(&self, request: &Request<B>) -> Option<Identity> {
         let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        shown.and_then(bearer).is_some_and(|shown| token.is(shown))
+        let shown = shown.and_then(bearer).map(Token::shown);
+        let person = |token: &Token| self.server.generation().person(|sha256| token.is(sha256));
+        if let Some(person) = shown.as_ref().and_then(person) {
+            return Some(Identity::Person(person));
+        }
+        let is_accepted = match &self.options.access {
+            Access::Anyone => true,
+            Access::Token(token) => shown.is_some_and(|shown| shown.is(&token.sha256())),
+            Access::People => false,
+        };
+        is_accepted.then(|| Identity::Shared(Arc::clone(&self.shared)))
+    }
+
+    /// Handles a request, until the token of its person is revoked.
+    async fn speak_while_valid(&self, request: Request<Incoming>, identity: Identity) -> Reply {
+        let headers = request.headers().clone();
+        tokio::select! {
+            biased;
+            () = identity.revoked() => self.unauthorised(&headers),
+            reply = self.speak(request, &identity) => reply,
+        }
     }
 
     fn unauthorised(&self, headers: &HeaderMap) -> Reply {
@@ -172,8 +208,14 @@ impl Front {
             Some(_) => "`Authorization` does not have the form `Bearer TOKEN`",
         };
         let message = format!(
-            "{what}; send the token that the server printed at its start, or that is in its \
-             `--token-file`, as `Authorization: Bearer TOKEN`\n"
+            "{what}; send {} as `Authorization: Bearer TOKEN`\n",
+            match self.options.access {
+                Access::People => "the token that `kitbag token add` printed for you",
+                Access::Anyone | Access::Token(_) => {
+                    "the token that the server printed at its start, or that is in its \
+                     `--token-file`, or your own,"
+                }
+            }
         );
         let mut refused = text(StatusCode::UNAUTHORIZED, &message);
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -60,11 +60,24 @@ const AT_ONCE: usize = 64;
 /// The header with the session id.
 const SESSION: &str = "mcp-session-id";
 
+/// The clients that an HTTP server accepts, in addition to the people of `[serve.tokens]` in the
+/// user config, each of whom has their own token.
+#[derive(Debug, Default)]
+pub enum Access {
+    /// Any client.
+    #[default]
+    Anyone,
+    /// Clients that present this token.
+    Token(Token),
+    /// No others.
+    People,
+}
+
 /// Options of the HTTP server.
 #[derive(Debug)]
 pub struct HttpOptions {
-    /// Token that a client must present. `None`: no token is required.
-    pub token: Option<Token>,
+    /// The clients to accept. Default: any client.
+    pub access: Access,
     /// Host names, with or without a port, by which clients may call the server, in addition to
     /// those of the loopback interface.
     pub allowed_hosts: Vec<String>,
@@ -89,7 +102,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         const RATE: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
         Self {
-            token: None,
+            access: Access::default(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_bytes: 4 << 20,
@@ -122,7 +135,7 @@ impl Server {
         let front = Arc::new(Front::new(self, options, own));
         let graceful = GracefulShutdown::new();
         let _awake = self.stay_awake();
-        let _unused_sessions = front.sessions.end_unused();
+        let _unused_sessions = front.sessions.end_unused(self.changes());
         let mut taken = 0_usize;
         loop {
             let accept = async {

@@ -21,11 +21,11 @@ use tokio::sync::SemaphorePermit;
 use super::SESSION;
 use super::accept::{self, Accepted, not_acceptable};
 use super::connection::MeteredBody;
-use super::front::{Front, RunningRequest};
+use super::front::{Front, IDENTITY, RunningRequest};
 use super::head::unknown_version;
 use super::reply::{Reply, busy, ending, reply_of, text};
-use super::sessions::SessionInUse;
-use crate::session::{self, handshake};
+use super::sessions::{NotOwner, SessionInUse};
+use crate::session::{self, Identity, handshake};
 use crate::transport::in_flight::InFlightRequest;
 use crate::transport::message::{self, Line, MESSAGE_BYTES};
 
@@ -46,7 +46,7 @@ struct Received<'a> {
 }
 
 impl Front {
-    pub(super) async fn speak(&self, mut request: Request<Incoming>) -> Reply {
+    pub(super) async fn speak(&self, mut request: Request<Incoming>, identity: &Identity) -> Reply {
         if let Err(wait) = self.rate.take() {
             self.server.metrics().refused("rate");
             return busy(StatusCode::TOO_MANY_REQUESTS, "too many requests", wait);
@@ -54,12 +54,18 @@ impl Front {
         let Some(memory) = self.memory.reserve(MESSAGE_BYTES) else { return self.full() };
         let Some(accepted) = Accepted::of(request.headers()) else { return not_acceptable() };
         Accepted::ask_for_both(request.headers_mut());
-        let session = self.sessions.in_use(request.headers(), request.method()).await;
+        let session = self.sessions.in_use(request.headers(), request.method(), identity).await;
+        let session = session.unwrap_or_else(|NotOwner| {
+            // As if there were no such session.
+            request.headers_mut().insert(SESSION, HeaderValue::from_static("-"));
+            None
+        });
         if request.method() != Method::POST {
-            return self.without_message(request, memory, session).await;
+            return self.without_message(request, memory, session, identity).await;
         }
         let _running = RunningRequest::new(self);
-        self.post(request, accepted, memory, session).await.unwrap_or_else(|refused| *refused)
+        let reply = self.post(request, accepted, memory, session, identity).await;
+        reply.unwrap_or_else(|refused| *refused)
     }
 
     /// Forwards a request without a message: it opens a stream or ends a session.
@@ -68,6 +74,7 @@ impl Front {
         request: Request<Incoming>,
         memory: Reservation,
         session: Option<SessionInUse>,
+        identity: &Identity,
     ) -> Reply {
         let deletes = request.method() == Method::DELETE;
         let mut reply = self.protocol.handle(request).await;
@@ -76,7 +83,7 @@ impl Front {
         if deletes && reply.status() == StatusCode::ACCEPTED {
             *reply.status_mut() = StatusCode::NO_CONTENT;
         }
-        self.counted(reply, InFlightRequest::alone(memory), session)
+        self.counted(reply, InFlightRequest::alone(memory), session, identity)
     }
 
     /// Forwards a request with a message.
@@ -90,6 +97,7 @@ impl Front {
         accepted: Accepted,
         mut memory: Reservation,
         session: Option<SessionInUse>,
+        identity: &Identity,
     ) -> Result<Reply, Box<Reply>> {
         let (mut head, body) = request.into_parts();
         let body = self.receive(body, &mut memory).await?;
@@ -103,23 +111,23 @@ impl Front {
             head.extensions.insert(digits.clone());
         }
         let request = self.begin(&head.headers, message, memory)?;
-        let client = message.and_then(|message| client_of(message, &head));
+        let client = message.and_then(|message| client_of(message, &head, identity));
         head.extensions.insert(request.clone());
         if message.is_some_and(is_initialize) && !self.sessions.make_room().await {
             self.server.metrics().refused("sessions");
             let wait = Duration::from_secs(30);
             return Err(busy(StatusCode::SERVICE_UNAVAILABLE, "too many sessions", wait).into());
         }
-        let reply = self.handle(head, received).await;
+        let reply = self.handle(head, received, identity).await;
         let session = match client {
-            Some(client) => self.sessions.begun(reply.headers(), &client).await,
+            Some(client) => self.sessions.begun(reply.headers(), &client, identity).await,
             None => session,
         };
         let reply = match accepted {
             Accepted::Json => accept::in_json(reply).await,
             Accepted::Stream | Accepted::Both => reply,
         };
-        Ok(self.counted(reply, request, session))
+        Ok(self.counted(reply, request, session, identity))
     }
 
     /// Receives a body within a limited time.
@@ -193,7 +201,12 @@ impl Front {
         })
     }
 
-    async fn handle(&self, head: Parts, received: Received<'_>) -> LibraryReply {
+    async fn handle(
+        &self,
+        head: Parts,
+        received: Received<'_>,
+        identity: &Identity,
+    ) -> LibraryReply {
         let Received { mut body, message, turn } = received;
         if let Some(message) = message.as_deref().filter(|message| is_initialize(message)) {
             // The library parses the body again, and keeps the result for the session.
@@ -202,7 +215,7 @@ impl Front {
         let protocol = self.protocol.clone();
         let handling =
             async move { protocol.handle(Request::from_parts(head, Full::new(body))).await };
-        let mut handling = Box::pin(handling);
+        let mut handling = Box::pin(IDENTITY.scope(identity.clone(), handling));
         // The library parses the message again at once.
         let handled = match &turn {
             None => {
@@ -228,14 +241,18 @@ impl Front {
         }
     }
 
-    /// Returns a response that holds its request, session and memory until it is written.
+    /// Returns a response that holds its request, session and memory until it is written. The
+    /// response ends if the token of its person is revoked.
     fn counted(
         &self,
         reply: LibraryReply,
         request: InFlightRequest,
         session: Option<SessionInUse>,
+        identity: &Identity,
     ) -> Reply {
-        reply.map(|body| MeteredBody::new(body, self.memory.clone(), (request, session)).boxed())
+        let held = (request, session);
+        let body = |body| MeteredBody::new(body, self.memory.clone(), held, identity.revocation());
+        reply.map(|it| body(it).boxed())
     }
 
     /// Receives a body and counts its bytes.
@@ -316,12 +333,12 @@ fn names_version(message: &ClientJsonRpcMessage) -> bool {
     message.request.get_meta().protocol_version().is_some()
 }
 
-/// Returns the client that starts a session: its address, name and version.
-fn client_of(message: &ClientJsonRpcMessage, head: &Parts) -> Option<String> {
+/// Returns the client that starts a session, by the name of its share.
+fn client_of(message: &ClientJsonRpcMessage, head: &Parts, identity: &Identity) -> Option<String> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let ClientRequest::InitializeRequest(request) = &request.request else { return None };
     let client = &request.params.client_info;
-    Some(session::client(head.extensions.get(), &client.name, &client.version))
+    Some(session::client(identity, head.extensions.get(), &client.name, &client.version))
 }
 
 fn is_initialize(message: &ClientJsonRpcMessage) -> bool {

@@ -9,9 +9,12 @@ use http::{HeaderMap, Method};
 use rmcp::transport::common::server_side_http::SessionId;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::SESSION;
+use crate::server::generation::Changes;
+use crate::session::Identity;
 
 /// Maximum and minimum time between two searches for unused sessions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
@@ -30,12 +33,17 @@ pub(super) struct Sessions {
 struct Uses(HashMap<SessionId, Use>);
 
 struct Use {
+    /// The owner. Requests of others find no such session.
+    identity: Identity,
     client: Arc<str>,
     requests: usize,
     /// Open streams for messages from the server.
     streams: usize,
     last: Instant,
 }
+
+/// A request named a session of another identity.
+pub(super) struct NotOwner;
 
 pub(super) struct SessionInUse {
     id: SessionId,
@@ -65,36 +73,45 @@ impl Sessions {
     }
 
     /// Keeps the session in the headers of a request in use. `None` if no such session exists.
+    ///
+    /// # Errors
+    ///
+    /// If the session belongs to another identity.
     pub(super) async fn in_use(
         &self,
         headers: &HeaderMap,
         method: &Method,
-    ) -> Option<SessionInUse> {
-        self.begin(headers, None, method == Method::GET).await
+        identity: &Identity,
+    ) -> Result<Option<SessionInUse>, NotOwner> {
+        let Some(id) = self.open(headers).await else { return Ok(None) };
+        let is_stream = method == Method::GET;
+        match lock(&self.uses).0.get_mut(&id) {
+            Some(session) if session.identity.caller() == identity.caller() => {
+                *session.count(is_stream) += 1;
+            }
+            Some(_) | None => return Err(NotOwner),
+        }
+        Ok(Some(SessionInUse { id, is_stream, uses: Arc::clone(&self.uses) }))
     }
 
     /// Keeps the session in the headers of a response in use: a client has just started it.
-    pub(super) async fn begun(&self, headers: &HeaderMap, client: &str) -> Option<SessionInUse> {
-        self.begin(headers, Some(client), false).await
-    }
-
-    async fn begin(
+    pub(super) async fn begun(
         &self,
         headers: &HeaderMap,
-        client: Option<&str>,
-        is_stream: bool,
+        client: &str,
+        identity: &Identity,
     ) -> Option<SessionInUse> {
+        let id = self.open(headers).await?;
+        let (identity, client) = (identity.clone(), client.into());
+        let session = Use { identity, client, requests: 1, streams: 0, last: Instant::now() };
+        lock(&self.uses).0.insert(id.clone(), session);
+        Some(SessionInUse { id, is_stream: false, uses: Arc::clone(&self.uses) })
+    }
+
+    /// Returns the id of the open session in these headers.
+    async fn open(&self, headers: &HeaderMap) -> Option<SessionId> {
         let id = headers.get(SESSION)?.to_str().ok()?;
-        let id = self.manager.sessions.read().await.get_key_value(id)?.0.clone();
-        let mut uses = lock(&self.uses);
-        let session = uses.0.entry(id.clone()).or_insert_with(|| Use {
-            client: client.unwrap_or_default().into(),
-            requests: 0,
-            streams: 0,
-            last: Instant::now(),
-        });
-        *session.count(is_stream) += 1;
-        Some(SessionInUse { id, is_stream, uses: Arc::clone(&self.uses) })
+        Some(self.manager.sessions.read().await.get_key_value(id)?.0.clone())
     }
 
     /// Returns whether another session may start. Ends a session if the limit is reached.
@@ -113,13 +130,17 @@ impl Sessions {
         }
     }
 
-    /// Ends unused sessions until the result is dropped.
-    pub(super) fn end_unused(&self) -> EndUnused {
+    /// Ends unused sessions, and at once those of people whose token is revoked, until the result is
+    /// dropped.
+    pub(super) fn end_unused(&self, mut changes: watch::Receiver<Changes>) -> EndUnused {
         let sessions = self.clone();
         EndUnused(tokio::spawn(async move {
             let interval = (sessions.idle / 4).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
             loop {
-                tokio::time::sleep(interval).await;
+                tokio::select! {
+                    () = tokio::time::sleep(interval) => {}
+                    Ok(()) = changes.changed() => {}
+                }
                 let unused = lock(&sessions.uses).unused(sessions.idle);
                 for id in unused {
                     sessions.end(id).await;
@@ -135,7 +156,7 @@ impl Sessions {
     }
 
     async fn end(&self, id: SessionId) {
-        tracing::info!("an idle session ended");
+        tracing::info!("a session ended");
         lock(&self.uses).0.remove(&id);
         if let Err(error) = self.manager.close_session(&id).await {
             tracing::debug!("a session could not be ended: {error}");
@@ -144,9 +165,12 @@ impl Sessions {
 }
 
 impl Uses {
-    /// Returns the sessions that were unused for this long.
+    /// Returns the sessions that were unused for this long, or whose token is revoked.
     fn unused(&self, time: Duration) -> Vec<SessionId> {
-        let is_unused = |it: &Use| it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
+        let is_unused = |it: &Use| {
+            let is_idle = it.requests == 0 && it.streams == 0 && it.last.elapsed() >= time;
+            is_idle || it.identity.is_revoked()
+        };
         let unused = self.0.iter().filter(|(_, session)| is_unused(session));
         unused.map(|(id, _)| id.clone()).collect()
     }
@@ -204,7 +228,8 @@ mod tests {
                 .enumerate()
         {
             let last = now - Duration::from_secs(age as u64);
-            let session = Use { client: client.into(), requests: 0, streams: 0, last };
+            let identity = Identity::Shared("http".into());
+            let session = Use { identity, client: client.into(), requests: 0, streams: 0, last };
             uses.0.insert(id.into(), session);
         }
         let mut check = |requests: &[&str], streams: &[&str], expected: Option<&str>| {

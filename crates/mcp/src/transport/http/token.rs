@@ -60,10 +60,20 @@ impl Token {
         Ok((Self(Sha256::digest(&text).into()), text))
     }
 
-    /// Returns whether this is the token. The comparison takes constant time.
-    pub(crate) fn is(&self, shown: &[u8]) -> bool {
-        let shown: [u8; 32] = Sha256::digest(shown).into();
-        self.0.ct_eq(&shown).into()
+    /// Returns the SHA-256 of the token. A digest without salt is safe for a token of
+    /// [`random`](Self::random): 256 random bits can be neither guessed nor listed.
+    pub fn sha256(&self) -> [u8; 32] {
+        self.0
+    }
+
+    /// Creates the token that a client has shown, whatever its form.
+    pub(crate) fn shown(text: &[u8]) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+
+    /// Returns whether this is the token with a digest. The comparison takes constant time.
+    pub(crate) fn is(&self, sha256: &[u8; 32]) -> bool {
+        self.0.ct_eq(sha256).into()
     }
 
     pub(crate) fn principal(&self) -> String {
@@ -85,15 +95,16 @@ mod tests {
     #[test]
     fn token_matches_only_itself() {
         let token = Token::new(" correct-horse-battery \n").unwrap();
-        assert!(token.is(b"correct-horse-battery"));
+        let is = |token: &Token, shown: &[u8]| Token::shown(shown).is(&token.sha256());
+        assert!(is(&token, b"correct-horse-battery"));
         for other in
             ["", "correct-horse-batterx", "correct-horse-battery2", "Correct-horse-battery"]
         {
-            assert!(!token.is(other.as_bytes()), "{other}");
+            assert!(!is(&token, other.as_bytes()), "{other}");
         }
         assert_eq!(format!("{token:?}"), "Token(…)");
         let (random, text) = Token::random().unwrap();
-        assert!(random.is(text.as_bytes()));
+        assert!(is(&random, text.as_bytes()));
         assert_ne!(Token::random().unwrap().1, text);
     }
 

@@ -63,7 +63,7 @@ impl Server {
         let _closed = closing.clone().drop_guard();
         let transport = Stdio::new(input, output, self.message_memory(), closing.clone())?;
         let output = Arc::clone(&transport.output);
-        let session = Session::with_output(self.clone(), "stdio", Arc::clone(&output));
+        let session = Session::with_output(self.clone(), Arc::clone(&output));
         let handler = Handler::new(session);
         let _awake = self.stay_awake();
         let session = tokio::select! {

@@ -4,8 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kitbag::policy::SecretName;
-use kitbag::{Config, Places};
+use kitbag::Places;
 
 use crate::console::output;
 use crate::error::CliError;
@@ -13,7 +12,7 @@ use crate::files::replace::Original;
 
 /// The user config, which need not exist. Commands that change it run one at a time, and each
 /// starts from the previous result.
-pub(super) struct OwnFile {
+pub(crate) struct OwnFile {
     path: String,
     original: Original,
     /// Holds the lock until it is closed.
@@ -26,7 +25,7 @@ impl OwnFile {
     /// # Errors
     ///
     /// If the path of the file is not known, or the file cannot be read.
-    pub(super) fn lock() -> Result<Self, CliError> {
+    pub(crate) fn lock() -> Result<Self, CliError> {
         let file = path()?;
         let path = file.display().to_string();
         let read = |source| CliError::Read { path: path.clone(), source };
@@ -35,17 +34,17 @@ impl OwnFile {
         Ok(Self { path, original, _directory: directory })
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    pub(super) fn text(&self) -> Result<&str, CliError> {
+    pub(crate) fn text(&self) -> Result<&str, CliError> {
         let text = str::from_utf8(self.original.content());
         text.map_err(|error| CliError::Usage(format!("`{}`: {error}", self.path)))
     }
 
     /// Replaces the file atomically.
-    pub(super) fn write(&mut self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), CliError> {
         if text.as_bytes() == self.original.content() {
             return Ok(());
         }
@@ -79,14 +78,4 @@ fn lock_directory(file: &Path) -> io::Result<File> {
         Err(TryLockError::Error(error)) => return Err(error),
     }
     Ok(directory)
-}
-
-/// Returns the error for an unknown secret, with the names of the existing ones.
-pub(super) fn unknown(config: &Config, name: &SecretName) -> CliError {
-    let names: Vec<_> = config.secrets.keys().map(SecretName::as_str).collect();
-    let known = match &*names {
-        [] => "there are none".to_owned(),
-        names => format!("there are {}", names.join(", ")),
-    };
-    CliError::Usage(format!("no secret is named `{name}`; {known}"))
 }
