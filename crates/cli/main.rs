@@ -15,6 +15,7 @@ mod files;
 mod log;
 mod suggestion;
 mod sys;
+mod version;
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,6 +107,13 @@ enum Command {
     /// that wait for `kitbag trust` are skipped and named. A name in `learned`, `disabled` or
     /// `[serve] tools` without a match is a warning.
     Check(commands::tools::check::Args),
+    /// Check the installation, and print what to paste into a bug report
+    ///
+    /// Each check is a line with `ok`, `warning` or `error`, and the way out: directories and their
+    /// permissions, the configuration, the kernel and its limits, the cache, a call of a tool,
+    /// trust, secrets, `PATH`, and the entries of MCP clients. No values, tokens or lines of files
+    /// are printed. `kitbag --version --verbose` prints only the build.
+    Doctor(commands::doctor::Args),
     /// Print the block of knowledge for a system prompt
     ///
     /// The block has the learned documents, and lists the topics from which more can be loaded. It
@@ -175,6 +183,10 @@ fn main() -> ExitCode {
     // A handler that does nothing turns a write beyond `RLIMIT_FSIZE` into an error. Without a
     // handler the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    if let Some(as_json) = version::is_asked(std::env::args_os().skip(1)) {
+        let printed = version::print(as_json);
+        return printed.map_or_else(|error| fail(&error, as_json), |()| Exit::Done).into();
+    }
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error).into(),
@@ -221,6 +233,7 @@ fn run(cli: Cli) -> Exit {
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),
+        Command::Doctor(args) => args.run(&global),
         Command::Prompt(args) => args.run(global),
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]

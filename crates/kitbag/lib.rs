@@ -162,6 +162,15 @@ impl Kitbag {
         builtins::BUILTINS.iter().map(|builtin| builtin.declaration.name).collect()
     }
 
+    /// Returns the names of the toolsets in this library.
+    pub fn toolset_names() -> Vec<&'static str> {
+        let toolsets = builtins::BUILTINS.iter().map(|builtin| builtin.declaration.toolset);
+        let mut toolsets: Vec<_> = toolsets.collect();
+        toolsets.sort_unstable();
+        toolsets.dedup();
+        toolsets
+    }
+
     /// Calls a tool and returns its outcome.
     ///
     /// `arguments` is a JSON object; defaults of the tool's schema are filled in. The configured

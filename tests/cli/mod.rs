@@ -8,6 +8,7 @@ mod cases;
 mod command_line;
 mod component_files;
 mod debug_text;
+mod doctor;
 mod first_hour;
 mod importing;
 mod local_tools;

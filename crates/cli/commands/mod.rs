@@ -3,6 +3,7 @@
 
 pub(crate) mod consent;
 pub(crate) mod data;
+pub(crate) mod doctor;
 pub(crate) mod print;
 #[cfg(feature = "serve")]
 pub(crate) mod server;

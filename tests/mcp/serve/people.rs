@@ -182,7 +182,7 @@ fn a_session_and_its_state_belong_to_one_person() {
         (
             "relay",
             json!({ "steps": [{ "call": { "tool": "probe", "arguments": { "do": "ask" } } }] }),
-            "1/probe/go-on",
+            "0/probe/go-on",
         ),
     ] {
         let ask = |person: &str, more: &Value| {
@@ -217,6 +217,12 @@ fn rest(mut stream: TcpStream) -> String {
 fn a_removed_token_ends_sessions_streams_and_calls() {
     let workspace = workspace(&[], "");
     let (ann, ben) = (token(&workspace, &["ann"]), token(&workspace, &["ben"]));
+    // The user config is a link, as in a repository of settings.
+    let (own, target) = (workspace.own_config_file(), workspace.outside().join("settings"));
+    std::fs::create_dir(&target).unwrap();
+    let target = target.join("kitbag.toml");
+    std::fs::rename(&own, &target).unwrap();
+    std::os::unix::fs::symlink(&target, &own).unwrap();
     workspace.date_back();
     let server = HttpServer::start(&workspace, &[]);
     let session = in_session(&begin_as(&server, &ann));

@@ -74,7 +74,8 @@ impl Page {
         self.sections.insert(keys(table), title);
         self.rows(&path, properties(table), is_user_only);
         for (key, property) in properties(table) {
-            let path = format!("{path}.{key}");
+            let path = nested(&path, key, property);
+            let is_user_only = is_user_only || scope(property).1;
             for table in tables(property) {
                 if !properties(table).all(|(_, property)| property["description"].is_null())
                     && !self.sections.contains_key(&keys(table))
@@ -118,7 +119,8 @@ impl Page {
                     let _ = write!(meaning, " The keys are those of {title}.");
                 } else if properties(table).any(|(_, property)| !property["description"].is_null())
                 {
-                    let _ = write!(meaning, " The table `{path}.{key}` is below.");
+                    let _ =
+                        write!(meaning, " The table `{}` is below.", nested(path, key, property));
                 }
             }
             let set_in = if is_user_only || here { "user" } else { "any" };
@@ -130,6 +132,14 @@ impl Page {
                 cell(&meaning)
             );
         }
+    }
+}
+
+/// Returns the path of the tables in the value of a key.
+fn nested(path: &str, key: &str, property: &Value) -> String {
+    match named(property) {
+        Some(_) => format!("{path}.{key}.NAME"),
+        None => format!("{path}.{key}"),
     }
 }
 

@@ -85,7 +85,7 @@ fn list(config: &Config, end: &CallEnd, as_json: bool) -> Result<Exit, CliError>
     let uses_store = |secret: &Secret| secret.source.value == SecretSource::Store;
     let kept = match &config.secret_store.kind {
         Some(kind) if config.secrets.values().any(uses_store) => {
-            open(config, kind.value, false, end)?.names(end)?
+            open_store(config, kind.value, end)?
         }
         _ => Vec::new(),
     };
@@ -118,6 +118,15 @@ fn list(config: &Config, end: &CallEnd, as_json: bool) -> Result<Exit, CliError>
     }
     output::data(&output::aligned(&rows))?;
     Ok(Exit::Done)
+}
+
+/// Opens the store of secrets, and returns the names of its values.
+pub(crate) fn open_store(
+    config: &Config,
+    kind: SecretStoreKind,
+    end: &CallEnd,
+) -> Result<Vec<SecretName>, CliError> {
+    Ok(open(config, kind, false, end)?.names(end)?)
 }
 
 fn source(config: &Config, secret: &Secret) -> String {

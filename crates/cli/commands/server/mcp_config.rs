@@ -1,6 +1,7 @@
 //! `kitbag mcp-config`.
 
 mod client;
+pub(crate) mod configured;
 mod merge;
 
 use std::path::{Path, PathBuf};

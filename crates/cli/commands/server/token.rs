@@ -1,5 +1,6 @@
 //! `kitbag token`: the people who share a server over HTTP.
 
+use kitbag::base::shell;
 use kitbag::base::text::shown;
 use kitbag::config::{Person, PersonName};
 use kitbag::mcp::Token;
@@ -74,8 +75,9 @@ fn add(
     let mut own = OwnFile::lock()?;
     if !replace && names(own.text()?).map_err(unchanged)?.iter().any(|known| known == name.as_str())
     {
+        let command = shell::command(["kitbag", "token", "add", name.as_str(), "--replace"]);
         return Err(CliError::Usage(format!(
-            "`{name}` has a token already; `kitbag token add {name} --replace` replaces it"
+            "`{name}` has a token already; `{command}` replaces it"
         )));
     }
     let made = Token::random();

@@ -2,8 +2,8 @@
 
 use kitbag::config::{ConfiguredTool, Diagnostic, Disabled};
 use kitbag::contract::{ErrorKind, ToolName};
-use kitbag::host::Host;
-use kitbag::{BuildError, CallContext, Caller, Toolbox, ToolboxError};
+use kitbag::host::{CacheProblem, Host};
+use kitbag::{BuildError, CallContext, Caller, Kitbag, Toolbox, ToolboxError};
 use serde_json::json;
 
 use crate::commands::tools::findings::{Finding, Findings};
@@ -16,60 +16,28 @@ use crate::exit::{self, Exit};
 #[command(after_help = "Example:\n  kitbag check && echo all is well")]
 pub(crate) struct Args {}
 
+/// The result of reading all configuration and loading every tool.
+#[derive(Default)]
+pub(crate) struct Examination {
+    /// `None`: the configuration cannot be used at all.
+    pub(crate) kitbag: Option<Kitbag>,
+    pub(crate) problems: Vec<Finding>,
+    pub(crate) warnings: Vec<String>,
+    /// The reason why the workspace does not take effect yet.
+    pub(crate) trust_notice: Option<String>,
+    /// The tools that wait for trust.
+    pub(crate) skipped: Vec<ToolName>,
+    pub(crate) cache_problems: Vec<CacheProblem>,
+    pub(crate) tools: usize,
+    pub(crate) topics: usize,
+}
+
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let (kitbag, errors) = global.builder().build_faulty();
-        let mut problems = Vec::new();
-        for error in errors {
-            let texts = match &error {
-                BuildError::Config(errors) => {
-                    errors.diagnostics().iter().map(ToString::to_string).collect()
-                }
-                BuildError::Tool(error) => vec![error.to_string()],
-            };
-            problems.extend(texts.into_iter().map(|text| Finding {
-                about: "configuration".into(),
-                text,
-                kind: ErrorKind::Configuration,
-            }));
-        }
-        let (mut warnings, mut skipped) = (Vec::new(), Vec::new());
-        let (mut tools, mut topics) = (0, 0);
-        if let Some(kitbag) = &kitbag {
-            let toolbox = kitbag.toolbox();
-            let config = toolbox.config();
-            let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
-            warnings.extend(unsure.map(ToString::to_string));
-            warnings.extend(config.trust_notice());
-            let is_skipped =
-                |tool: &&ConfiguredTool| tool.disabled.as_ref().is_some_and(Disabled::is_trust);
-            skipped.extend(config.tools.values().filter(is_skipped).map(|tool| tool.name.clone()));
-            problems.extend(toolbox.config().ignored.iter().map(|ignored| Finding {
-                about: "configuration".into(),
-                text: ignored.to_string(),
-                kind: ErrorKind::Configuration,
-            }));
-            let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
-            for name in &names {
-                tools += 1;
-                let findings = Findings::of_tool(toolbox, name, global.json);
-                warn(&findings.cache_problems);
-                problems.extend(findings.problems);
-                warnings.extend(findings.warnings);
-            }
-            warnings.extend(unmatched_subjects(toolbox)?.iter().map(ToString::to_string));
-            for topic in toolbox.topics() {
-                topics += 1;
-                if let Err(error) = topic {
-                    let text = error.message;
-                    problems.push(Finding {
-                        about: "topic".into(),
-                        text,
-                        kind: ErrorKind::Configuration,
-                    });
-                }
-            }
-        }
+        let mut examined = Examination::of(&global);
+        warn(&examined.cache_problems);
+        examined.warnings.extend(examined.trust_notice.take());
+        let Examination { problems, warnings, skipped, tools, topics, .. } = examined;
         report(&problems, &warnings, &skipped, (tools, topics), global.json)?;
         // The first kind in the order of the exit codes.
         Ok(problems
@@ -78,6 +46,65 @@ impl Args {
             .min_by_key(|exit| *exit as u8)
             .unwrap_or(Exit::Done))
     }
+}
+
+impl Examination {
+    pub(crate) fn of(global: &Global) -> Self {
+        let (kitbag, errors) = global.builder().build_faulty();
+        let mut examined = Self::default();
+        for error in errors {
+            let texts = match &error {
+                BuildError::Config(errors) => {
+                    errors.diagnostics().iter().map(ToString::to_string).collect()
+                }
+                BuildError::Tool(error) => vec![error.to_string()],
+            };
+            examined.problems.extend(texts.into_iter().map(of_configuration));
+        }
+        if let Some(kitbag) = &kitbag {
+            examined.load(kitbag.toolbox(), global.json);
+        }
+        Self { kitbag, ..examined }
+    }
+
+    fn load(&mut self, toolbox: &Toolbox, as_json: bool) {
+        let config = toolbox.config();
+        let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
+        self.warnings.extend(unsure.map(ToString::to_string));
+        self.trust_notice = config.trust_notice();
+        let is_skipped =
+            |tool: &&ConfiguredTool| tool.disabled.as_ref().is_some_and(Disabled::is_trust);
+        self.skipped.extend(config.tools.values().filter(is_skipped).map(|tool| tool.name.clone()));
+        let ignored = config.ignored.iter().map(|ignored| of_configuration(ignored.to_string()));
+        self.problems.extend(ignored);
+        let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
+        for name in &names {
+            self.tools += 1;
+            let findings = Findings::of_tool(toolbox, name, as_json);
+            self.cache_problems.extend(findings.cache_problems);
+            self.problems.extend(findings.problems);
+            self.warnings.extend(findings.warnings);
+        }
+        match unmatched_subjects(toolbox) {
+            Ok(unmatched) => self.warnings.extend(unmatched.iter().map(ToString::to_string)),
+            Err(error) => self.problems.push(Finding {
+                about: "configuration".into(),
+                text: error.to_string(),
+                kind: error.kind(),
+            }),
+        }
+        for topic in toolbox.topics() {
+            self.topics += 1;
+            if let Err(error) = topic {
+                self.problems
+                    .push(Finding { about: "topic".into(), ..of_configuration(error.message) });
+            }
+        }
+    }
+}
+
+fn of_configuration(text: String) -> Finding {
+    Finding { about: "configuration".into(), text, kind: ErrorKind::Configuration }
 }
 
 /// Returns a problem for each subject that matches no topic.

@@ -174,9 +174,12 @@ fn places(config: &Config) -> BTreeSet<PathBuf> {
     places.extend(directories);
     // The trust store.
     places.extend(config.trust_store().map(|store| store.path().to_owned()));
-    // Unreadable files, to notice when they become readable.
-    if config.broken.iter().any(|broken| broken.is_own) {
-        places.extend(config.own_file.iter().filter_map(|file| file.parent()).map(Path::to_owned));
+    // The user config, which may not exist yet, be unreadable, or be a link to a file elsewhere: a
+    // removed token must be noticed.
+    if let Some(file) = &config.own_file {
+        let target = file.canonicalize().ok();
+        let files = [Some(file), target.as_ref()].into_iter().flatten();
+        places.extend(files.filter_map(|file| file.parent()).map(Path::to_owned));
     }
     places.extend(config.files.iter().filter_map(|file| file.path().parent()).map(Path::to_owned));
     for tool in config.tools.values() {

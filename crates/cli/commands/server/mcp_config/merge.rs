@@ -207,7 +207,7 @@ fn toml_value(value: &Value) -> toml_edit::Value {
 }
 
 /// Converts a TOML value to JSON, as far as servers use it.
-fn as_json(item: &Item) -> Value {
+pub(super) fn as_json(item: &Item) -> Value {
     if let Some(table) = item.as_table_like() {
         return table.iter().map(|(key, item)| (key.to_owned(), as_json(item))).collect();
     }
@@ -247,7 +247,8 @@ fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
     starts_kitbag(found) || urls.into_iter().any(is_same)
 }
 
-fn starts_kitbag(found: &Value) -> bool {
+/// Returns whether a server is a program named `kitbag` that serves.
+pub(super) fn starts_kitbag(found: &Value) -> bool {
     // opencode has the program and its arguments in a single list.
     let (command, first) = match &found["command"] {
         Value::Array(words) => (words.first(), words.get(1)),

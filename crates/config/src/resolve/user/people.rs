@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use kitbag_base::shell;
 use kitbag_base::text::{nearest, shown};
 use kitbag_contract::ToolName;
 use kitbag_glob::Glob;
@@ -72,10 +73,8 @@ fn person(
     report: &mut Report,
 ) -> Option<Person> {
     let Some(written) = at.inner(|token| token.sha256.as_ref()) else {
-        let problem = format!(
-            "`serve.tokens.{0}` has no `sha256`; run `kitbag token add {0}`",
-            shown(key.value)
-        );
+        let command = shell::command(["kitbag", "token", "add", key.value, "--replace"]);
+        let problem = format!("`{}` has no `sha256`; run `{command}`", shown(key.value));
         report.at(key, problem);
         return None;
     };
