@@ -53,3 +53,4 @@ pub use schedule::budget::{MemoryBudget, Reservation, ServerMemory};
 pub use schedule::queue::{CALL_DEPTH, Concurrency, Permit};
 pub use schedule::state_pool::{NoRoom, StatePool};
 pub use schedule::timer::Cancellation;
+pub use sys::lower_thread_priority;

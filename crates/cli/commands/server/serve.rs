@@ -196,6 +196,7 @@ impl Args {
         };
         // Calls have now removed their temporary data, except calls that do not return.
         let _ = runtime.block_on(async { tokio::time::timeout(ENDING, host.idle()).await });
+        server.finish();
         // A running ahead-of-time compilation does not delay the exit.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)
