@@ -233,9 +233,21 @@ fn names(record: &Record, notes: &mut Notes) -> Vec<String> {
 
 /// Returns true for a number in JSON notation.
 fn is_number(cell: &str) -> bool {
-    // Most cells start with a letter, and an error of the parser takes time.
-    cell.starts_with(|char: char| char.is_ascii_digit() || char == '-')
-        && cell.parse::<Number>().is_ok_and(|number| number.as_str() == cell)
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let unsigned = cell.strip_prefix('-').unwrap_or(cell);
+    if !unsigned.starts_with(|char: char| char.is_ascii_digit()) {
+        return false;
+    }
+    // The parser allocates memory for each number.
+    if !unsigned.contains(['e', 'E']) {
+        let (whole, fraction) = match unsigned.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (unsigned, None),
+        };
+        let has_one_form = whole == "0" || !whole.starts_with('0');
+        return has_one_form && is_digits(whole) && fraction.is_none_or(is_digits);
+    }
+    cell.parse::<Number>().is_ok_and(|number| number.as_str() == cell)
 }
 
 /// Returns true if a cell is a number such as `1,5` or `-1.234,50`.
@@ -304,4 +316,17 @@ pub(crate) fn drawn(beginning: &[u8]) -> Option<usize> {
 
 fn failed(error: &io::Error) -> Mistake {
     Mistake::syntax(Format::Csv, &error.to_string(), (1, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_those_of_the_parser(cell in "-?[0-9.eE+-]{0,6}|[0-9]{1,3}[.][0-9]{0,2}|[a-z ]{1,3}") {
+            let is_parsed = cell.parse::<Number>().is_ok_and(|number| number.as_str() == cell);
+            proptest::prop_assert_eq!(is_number(&cell), is_parsed);
+        }
+    }
 }
