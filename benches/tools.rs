@@ -1,13 +1,13 @@
 //! Measures the built-in tools: the first and a warm call of each, in the library and over MCP;
-//! the search of a large tree and `rg` and `fd`; the file tools, in turns with the file server that
-//! the Model Context Protocol's authors publish.
+//! the search of a large tree and large files, with other programs for the same work; the file
+//! tools, in turns with the file server that the Model Context Protocol's authors publish.
 //!
 //! `cargo bench --bench tools` prints the figures; another binary can be named,
-//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000`
-//! searches a smaller tree than the 100,000 files, and `--file-server=PATH` names the script of
-//! `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs. Programs that
-//! are not installed are skipped. Absolute times depend on the machine: compare only figures of
-//! one run.
+//! `cargo bench --bench tools -- target/x86_64-unknown-linux-gnu/dist/kitbag`. `--files=1000` and
+//! `--rows=1000` use less than 100,000 files and 1,000,000 rows. `--file-server=PATH` names the
+//! script of `@modelcontextprotocol/server-filesystem` (`dist/index.js`), which `node` runs.
+//! Programs that are not installed are skipped. Absolute times depend on the machine: compare only
+//! figures of one run.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -38,6 +38,7 @@ fn main() {
     let binary = command_line.binary();
     each_tool(&binary);
     search(&binary, command_line.value("files").unwrap_or(100_000));
+    large_files(&binary, command_line.value("rows").unwrap_or(1_000_000));
     file_tools(&binary, command_line.value::<String>("file-server").as_deref());
 }
 
@@ -140,12 +141,7 @@ fn tree(files: usize) -> Workspace {
 fn search(binary: &Path, files: usize) {
     let workspace = tree(files);
     let mut session = Session::start(binary, &workspace, &[]);
-    let mut tool = |name: &str, arguments: Value| {
-        let params = params(name, &arguments);
-        session.call(&params);
-        let mut times: Vec<_> = (0..SEARCHES).map(|_| time(|| session.call(&params))).collect();
-        median(&mut times)
-    };
+    let mut tool = |name: &str, arguments: Value| warm_call(&mut session, name, &arguments);
     println!("\n{files} files");
     let found = tool("search_files", json!({ "pattern": "needle", "limit": 10_000 }));
     // The same search: a lower-case pattern matches any case.
@@ -156,6 +152,61 @@ fn search(binary: &Path, files: usize) {
     let found = tool("find_files", json!({ "globs": ["*99.rs"], "limit": 10_000 }));
     let fd = process(&workspace, &["fd", "fdfind"], &["-j1", "--glob", "*99.rs"]);
     report("find_files", found, "fd -j1", fd);
+}
+
+fn warm_call(session: &mut Session, tool: &str, arguments: &Value) -> Duration {
+    let params = params(tool, arguments);
+    session.call(&params);
+    let mut times: Vec<_> = (0..SEARCHES).map(|_| time(|| session.call(&params))).collect();
+    median(&mut times)
+}
+
+/// Compares the tools that read a whole file in a warm server with other programs as processes. The
+/// log has 200 bytes for each row of the CSV, and the JSON Lines 32.
+fn large_files(binary: &Path, rows: usize) {
+    let workspace = Workspace::new("");
+    workspace.own_config("[limits]\ntime = \"10m\"\n");
+    let lines = |bytes: usize, line: &dyn Fn(usize) -> String| {
+        let mut text = String::with_capacity(bytes + 200);
+        let mut number = 0;
+        while text.len() < bytes {
+            text.push_str(&line(number));
+            number += 1;
+        }
+        text
+    };
+    let log = lines(200 * rows, &|number| {
+        format!("2026-11-27T17:02:03Z INFO worker-{} handled request {number:08x}\n", number % 97)
+    });
+    workspace.file("large.log", log + "the needle is here\n");
+    let csv =
+        (0..rows).map(|number| format!("{number},name{},{}.5\n", number % 1000, number % 977));
+    workspace.file("rows.csv", "id,name,amount\n".to_owned() + &csv.collect::<String>());
+    let json = lines(32 * rows, &|number| {
+        format!(
+            "{{\"id\": {number}, \"name\": \"name{}\", \"tags\": [\"a\", \"b\"]}}\n",
+            number % 1000
+        )
+    });
+    workspace.file("rows.jsonl", json);
+    let mut session = Session::start(binary, &workspace, &[]);
+    let mut tool = |name: &str, arguments: Value| warm_call(&mut session, name, &arguments);
+    println!("\n{rows} rows");
+    let found = tool("search_files", json!({ "pattern": "needle", "path": "large.log" }));
+    let rg = process(&workspace, &["rg"], &["-j1", "-nS", "needle", "large.log"]);
+    report("search_files, a log", found, "rg -j1", rg);
+    let hashed = tool("hash_text", json!({ "path": "large.log" }));
+    let sha256sum = process(&workspace, &["sha256sum"], &["large.log"]);
+    report("hash_text, the log", hashed, "sha256sum", sha256sum);
+    let query = json!({ "path": "rows.csv", "query": "select(.id == -1)" });
+    let queried = tool("query_data", query);
+    let code = "import csv\nfor row in csv.DictReader(open('rows.csv')): row['id'] == '-1'";
+    let python = process(&workspace, &["python3"], &["-c", code]);
+    report("query_data, jq over CSV", queried, "python3 csv", python);
+    let query = json!({ "path": "rows.jsonl", "query": "select(.id == -1)" });
+    let queried = tool("query_data", query);
+    let jq = process(&workspace, &["jq"], &["-c", "select(.id == -1)", "rows.jsonl"]);
+    report("query_data, jq over JSON Lines", queried, "jq", jq);
 }
 
 /// Returns the time of a program, under the first of its names that is installed.

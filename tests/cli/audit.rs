@@ -493,6 +493,25 @@ fn servers_and_the_command_line_write_one_log() {
 }
 
 #[test]
+fn sessions_that_end_at_once_lose_no_line() {
+    let workspace = Workspace::with_toolsets(&["calc"]);
+    let request = |id: u32, method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    let initialize = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    let call = json!({ "name": "calculate", "arguments": { "expression": "1+1" } });
+    let stdin = [request(1, "initialize", initialize), request(2, "tools/call", call)].join("\n");
+    for sessions in 1..=5 {
+        let answers = workspace.run_with(&["serve"], &format!("{stdin}\n"), &[]).success();
+        assert_eq!(answers.lines().count(), 2, "{answers}");
+        assert_eq!(logged(&workspace, &["--caller", "client"]).len(), sessions);
+    }
+}
+
+#[test]
 fn a_kill_leaves_a_valid_log_with_every_answered_call() {
     let workspace = Workspace::with_toolsets(&["calc"]);
     workspace.own_config("[audit]\nsync = \"each\"\n");

@@ -4,3 +4,4 @@ mod bytes;
 mod calls;
 mod embedding;
 mod native;
+mod server;

@@ -180,6 +180,11 @@ impl Host {
         self.0.options.cache.as_ref()?.remembered(digest)
     }
 
+    /// Returns true if a component is in memory.
+    pub fn is_loaded(&self, source: &ComponentSource, metering: Metering) -> bool {
+        self.0.components.loaded(source, metering).is_some()
+    }
+
     /// Returns true if a component is in memory or in the cache, so that loading it compiles
     /// nothing. The native code is not verified.
     pub fn is_compiled(&self, source: &ComponentSource, metering: Metering) -> bool {
@@ -188,7 +193,7 @@ impl Host {
         {
             return true;
         }
-        if self.0.components.loaded(source, metering).is_some() {
+        if self.is_loaded(source, metering) {
             return true;
         }
         let Some(cache) = &self.0.options.cache else { return false };

@@ -53,4 +53,5 @@ pub use schedule::budget::{MemoryBudget, Reservation, ServerMemory};
 pub use schedule::queue::{CALL_DEPTH, Concurrency, Permit};
 pub use schedule::state_pool::{NoRoom, StatePool};
 pub use schedule::timer::Cancellation;
+pub use sys::lower_thread_priority;
 pub use wasmtime_environ::VERSION as ENGINE_VERSION;

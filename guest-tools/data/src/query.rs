@@ -1,7 +1,6 @@
 //! `query_data`: JSONPath of RFC 9535, and jq filters.
 
 use std::collections::BTreeMap;
-use std::mem;
 
 use kitbag_sdk::{Call, ErrorInfo};
 use serde::Deserialize;
@@ -9,12 +8,11 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
-use crate::document::Document;
 use crate::format::Format;
 use crate::jq::{End, Filter, Input, quoted_key};
 use crate::notes::Notes;
 use crate::shown;
-use crate::source::Source;
+use crate::source::{Name, Source};
 use crate::write::answer_bytes;
 
 /// The arguments of `query_data`.
@@ -93,8 +91,9 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
         })?;
     } else {
         let filter = Filter::new(query)?;
-        source
-            .each(call, &mut notes, &mut |document| apply(&filter, document, path, &mut results))?;
+        source.inputs(call, &mut notes, &mut |name, input| {
+            apply(&filter, name, input, &mut results)
+        })?;
     }
     if let Some(json) = results.too_long {
         return Err(too_long(&json, *offset, *max_bytes));
@@ -164,16 +163,11 @@ fn too_long(json: &str, offset: usize, max_bytes: usize) -> ErrorInfo {
 /// Applies a filter to one document.
 fn apply(
     filter: &Filter,
-    mut document: Document<'_>,
-    file: Option<&str>,
+    name: &Name<'_>,
+    input: Input<'_>,
     results: &mut Results,
 ) -> Result<bool, ErrorInfo> {
-    let name = mem::take(&mut document.name);
-    let line = document.last_line();
-    // Converts the document before the filter runs, which needs its memory.
-    let json = document.into_json();
-    let input = Input { json: &json, file, line };
-    let ended = filter.run(&input, &mut |output| {
+    let ended = filter.run(input, &mut |output| {
         let json = output.to_string();
         if serde_json::from_str::<&RawValue>(&json).is_err() {
             let shown = shown::value(&json);

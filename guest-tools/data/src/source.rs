@@ -2,13 +2,16 @@
 
 use std::fs::File;
 use std::io::{BufRead, Cursor, Read};
+use std::{fmt, mem};
 
 use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::{Encoding, Location, Transcoder, decode, explain};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::document::{Document, Place};
 use crate::format::Format;
+use crate::jq;
 use crate::mistake::Mistake;
 use crate::notes::Notes;
 use crate::read::csv::Rows;
@@ -30,6 +33,20 @@ pub(crate) struct Source<'a> {
     pub(crate) from: Option<Format>,
     /// The delimiter of CSV cells, if it is not guessed.
     pub(crate) delimiter: Option<u8>,
+}
+
+/// The name of a document or row in errors.
+pub(crate) struct Name<'a> {
+    /// The line of a row.
+    line: Option<usize>,
+    source: &'a str,
+}
+
+/// A function that is called with each document or row. It returns whether it wants more.
+enum Visit<'a> {
+    Documents(&'a mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>),
+    /// With the path of the file.
+    Inputs(Option<&'a str>, &'a mut dyn FnMut(&Name<'_>, jq::Input<'_>) -> Result<bool, ErrorInfo>),
 }
 
 /// Text that was read as a whole.
@@ -94,6 +111,23 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Reads each document or row as an input of jq. Rows are not converted to documents, which
+    /// takes most of the time for long files. `visit` returns whether it wants more.
+    pub(crate) fn inputs(
+        self,
+        call: &Call,
+        notes: &mut Notes,
+        visit: &mut dyn FnMut(&Name<'_>, jq::Input<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        match self.format().has_rows() {
+            true => self.visit_rows(call, notes, &mut Visit::Inputs(self.path, visit)),
+            false => {
+                let mut visit = Visit::Inputs(self.path, visit);
+                self.load(call, notes)?.documents(notes, &mut |document| visit.document(document))
+            }
+        }
+    }
+
     /// Reads a format with rows one row at a time: the text may have any length. `visit` returns
     /// whether it wants more.
     pub(crate) fn rows(
@@ -101,6 +135,15 @@ impl<'a> Source<'a> {
         call: &Call,
         notes: &mut Notes,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+    ) -> Result<(), ErrorInfo> {
+        self.visit_rows(call, notes, &mut Visit::Documents(visit))
+    }
+
+    fn visit_rows(
+        self,
+        call: &Call,
+        notes: &mut Notes,
+        visit: &mut Visit<'_>,
     ) -> Result<(), ErrorInfo> {
         let path = match (self.path, self.text) {
             (None, Some(text)) => {
@@ -128,7 +171,7 @@ impl<'a> Source<'a> {
         call: &Call,
         reader: impl BufRead,
         notes: &mut Notes,
-        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), ErrorInfo> {
         match self.format() {
             Format::Csv => self.csv(reader, notes, visit),
@@ -140,16 +183,34 @@ impl<'a> Source<'a> {
         self,
         reader: impl BufRead,
         notes: &mut Notes,
-        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), ErrorInfo> {
         let name = self.name();
         let is_tsv = self.path.is_some_and(|path| path.to_ascii_lowercase().ends_with(".tsv"));
         let delimiter = self.delimiter.or(is_tsv.then_some(b'\t'));
         let mut rows = Rows::new(reader, delimiter, ROW_BYTES).map_err(|it| it.error(&name))?;
-        while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
-            let name = format!("line {line} of {name}");
-            if !visit(Document { name, value, place: Place::Row { line } })? {
-                break;
+        match visit {
+            Visit::Documents(visit) => {
+                while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
+                    let name = Name { line: Some(line), source: &name }.to_string();
+                    if !visit(Document { name, value, place: Place::Row { line } })? {
+                        break;
+                    }
+                }
+            }
+            Visit::Inputs(file, visit) => {
+                let mut keys = jq::Keys::default();
+                loop {
+                    let mut row = jq::Row::with_capacity(rows.columns());
+                    let line = rows.next_cells(&mut |column, name, cell| {
+                        row.insert(&mut keys, column, name, cell);
+                    });
+                    let Some(line) = line.map_err(|it| it.error(&name))? else { break };
+                    let input = jq::Input { value: jq::Value::Row(row), file: *file, line };
+                    if !visit(&Name { line: Some(line), source: &name }, input)? {
+                        break;
+                    }
+                }
             }
         }
         notes.append(&name, rows.notes);
@@ -161,18 +222,20 @@ impl<'a> Source<'a> {
         call: &Call,
         mut reader: impl BufRead,
         notes: &mut Notes,
-        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, ErrorInfo>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), ErrorInfo> {
         let path = self.path.unwrap_or("text");
+        let source = self.name();
         let mut number = 0;
         let mut line_notes = Notes::default();
+        let mut line = Vec::new();
         loop {
             number += 1;
-            let mut line = Vec::new();
+            line.clear();
             let mut limited = (&mut reader).take(DOCUMENT_BYTES);
             let read = limited.read_until(b'\n', &mut line);
             let read = read.map_err(|error| failed(call, path, &error))?;
-            let name = format!("line {number} of {}", self.name());
+            let name = Name { line: Some(number), source: &source };
             if read as u64 == DOCUMENT_BYTES {
                 let why = "has more than 16 MiB, the limit of a line; split it";
                 return Err(ErrorInfo::new(format!("{name} {why}")));
@@ -190,11 +253,45 @@ impl<'a> Source<'a> {
                 )),
                 false => error,
             };
-            if read == 0 || !json(text, number, &name, &mut line_notes, visit).map_err(hint)? {
-                notes.append(&self.name(), line_notes);
+            let mut visit_line = || match &mut *visit {
+                Visit::Inputs(file, visit) if is_plain_json(text) => {
+                    let value = jq::Value::Json(text.into());
+                    visit(&name, jq::Input { value, file: *file, line: number })
+                }
+                visit => json(text, number, &name.to_string(), &mut line_notes, &mut |document| {
+                    visit.document(document)
+                }),
+            };
+            if read == 0 || !visit_line().map_err(hint)? {
+                notes.append(&source, line_notes);
                 return Ok(());
             }
         }
+    }
+}
+
+impl Visit<'_> {
+    fn document(&mut self, mut document: Document<'_>) -> Result<bool, ErrorInfo> {
+        match self {
+            Self::Documents(visit) => visit(document),
+            Self::Inputs(file, visit) => {
+                let source = mem::take(&mut document.name);
+                let line = document.last_line();
+                // Converts the document before the filter runs, which needs its memory.
+                let value = jq::Value::Json(document.into_json());
+                let name = Name { line: None, source: &source };
+                visit(&name, jq::Input { value, file: *file, line })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line} of ")?;
+        }
+        f.write_str(self.source)
     }
 }
 
@@ -248,6 +345,16 @@ impl Loaded {
         notes.append(name, own);
         Ok(())
     }
+}
+
+/// Returns true for one JSON value that jq reads like [`json`], without building the value. Only
+/// building it finds invalid surrogates and too many levels, so lines that may have them are
+/// excluded.
+fn is_plain_json(text: &str) -> bool {
+    /// The number of levels that `serde_json` reads.
+    const LEVELS: usize = 127;
+    let brackets = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    brackets <= LEVELS && !text.contains("\\u") && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// Reads each document of a text that starts at a line of its file. Returns whether more are

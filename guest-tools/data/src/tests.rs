@@ -5,11 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jsonschema::{Draft, Retrieve, Uri};
-use kitbag_sdk::{Call, Tool};
+use kitbag_sdk::Call;
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
-
-use crate::Data;
 
 /// Returns a directory of this crate.
 fn directory(name: &str) -> PathBuf {
@@ -38,6 +36,37 @@ pub(crate) fn call(root: &str, tool: &str, arguments: &str) -> Result<String, St
     let answer = crate::answer(&call).map_err(|error| error.message)?;
     let notes = answer.notes.iter().map(|note| format!("\n[{note}]"));
     Ok(answer.text + &notes.collect::<String>())
+}
+
+#[test]
+fn jq_reads_rows_like_documents() {
+    let csv =
+        "id,a b,,x,x\n1,\"q\"\"\",3,true,\n-0.50,007,,1e5,2E5\n\\N,\u{e4},c,-1\n\n9,-7,,-,00\n";
+    let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    let lines = [
+        r#"{"a":1.50,"a":2,"b":[null,true,"\n\"\\"]}"#,
+        r#" {"u":"\u00e4\ud83d\ude00","big":123456789012345678901234567890} "#,
+        "",
+        "\"\u{e4}\"",
+        "-0.0",
+        "{a: 1, /* not strict */}",
+        "1 2",
+        &deep(100),
+    ];
+    for (from, text) in [("csv", csv), ("jsonl", &lines.join("\n"))] {
+        let answer = |query: &str| {
+            let arguments = json!({ "query": query, "text": text, "from": from });
+            call("/", "query_data", &arguments.to_string()).unwrap()
+        };
+        assert_eq!(answer("."), answer("$"), "{from}");
+    }
+    for line in [deep(200), r#""\ud800""#.to_owned(), "nan".to_owned(), "[1,]#".to_owned()] {
+        let answer = |query: &str| {
+            let arguments = json!({ "query": query, "text": line, "from": "jsonl" });
+            call("/", "query_data", &arguments.to_string())
+        };
+        assert_eq!(answer("."), answer("$"), "{line}");
+    }
 }
 
 #[test]

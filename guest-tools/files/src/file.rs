@@ -57,15 +57,22 @@ impl Opened {
 
     /// Reads at most this many bytes from an offset.
     pub(crate) fn read(&mut self, from: u64, bytes: u64) -> Result<Vec<u8>, ErrorInfo> {
-        // Without capacity, the content arrives in pieces that start at 32 bytes.
-        let expected = bytes.min(self.size.saturating_sub(from));
-        let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
-        let read = self
-            .file
-            .seek(SeekFrom::Start(from))
-            .and_then(|_| Read::by_ref(&mut self.file).take(bytes).read_to_end(&mut content));
-        read.map_err(|error| explain(&self.location, "read", &error))?;
-        Ok(content)
+        let mut read = || -> io::Result<Vec<u8>> {
+            self.file.seek(SeekFrom::Start(from))?;
+            // One more byte: a file that has not grown is read with a single request, which returns
+            // less than requested.
+            let expected = bytes.min(self.size.saturating_sub(from).saturating_add(1));
+            let mut content = vec![0; usize::try_from(expected).map_err(io::Error::other)?];
+            let length = self.file.read(&mut content)?;
+            let is_at_end = from + length as u64 == self.size && length < content.len();
+            content.truncate(length);
+            if !is_at_end {
+                let rest = bytes.saturating_sub(length as u64);
+                Read::by_ref(&mut self.file).take(rest).read_to_end(&mut content)?;
+            }
+            Ok(content)
+        };
+        read().map_err(|error| explain(&self.location, "read", &error))
     }
 
     /// Reads the whole file. `None` if it is larger than [`WHOLE_BYTES`].

@@ -12,6 +12,7 @@ mod entry;
 #[cfg_attr(not(target_family = "wasm"), path = "files_native.rs")]
 mod files;
 mod find;
+mod folded;
 mod hits;
 mod ignored;
 mod long;

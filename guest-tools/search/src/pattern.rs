@@ -6,6 +6,7 @@ use regex_syntax::ast::{self, Ast, ClassPerlKind, ClassSet, ClassSetItem};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::arguments::{Case, SearchFiles};
+use crate::folded::FoldedLiteral;
 
 /// Maximum size of a compiled pattern and of its caches, in bytes.
 const PATTERN_BYTES: usize = 8 << 20;
@@ -22,6 +23,9 @@ pub(crate) struct Pattern {
     /// The same pattern for matches across lines, if matches within lines are searched for first:
     /// patterns with `\s` in the middle.
     pub(crate) across: Option<RegexMatcher>,
+    /// A text that each match contains in any case, if the pattern ignores case and is searched in
+    /// lines.
+    pub(crate) literal: Option<FoldedLiteral>,
     /// A class such as `[^"]` would match line endings, which are not part of lines.
     pub(crate) has_open_class: bool,
 }
@@ -97,7 +101,14 @@ impl Pattern {
         // If the pattern is too large in this form, only lines are searched.
         let across = (reach == Reach::Blanks && !is_multi_line).then(|| build(false).ok());
         let has_open_class = !is_multi_line && reach == Reach::Lines && has_open_class(&text);
-        Ok(Self { matcher, is_multi_line, across: across.flatten(), has_open_class })
+        let ignores_case = match arguments.case {
+            Case::Smart => !arguments.pattern.contains(char::is_uppercase),
+            Case::Sensitive => false,
+            Case::Insensitive => true,
+        };
+        let literal = || FoldedLiteral::of(&parsed_as(&text, true)?);
+        let literal = (ignores_case && !is_multi_line).then(literal).flatten();
+        Ok(Self { matcher, is_multi_line, across: across.flatten(), literal, has_open_class })
     }
 }
 
@@ -177,8 +188,13 @@ impl ast::Visitor for &mut Newlines {
 }
 
 fn parsed(pattern: &str) -> Option<Hir> {
+    parsed_as(pattern, false)
+}
+
+fn parsed_as(pattern: &str, ignores_case: bool) -> Option<Hir> {
     let mut parser = regex_syntax::ParserBuilder::new();
-    parser.multi_line(true).crlf(true).utf8(false).build().parse(pattern).ok()
+    parser.multi_line(true).crlf(true).utf8(false).case_insensitive(ignores_case);
+    parser.build().parse(pattern).ok()
 }
 
 /// Returns true if a pattern has a negated class such as `[^"]` in the middle.

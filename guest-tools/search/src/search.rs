@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::io;
+use std::mem;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use kitbag_workspace::{Encoding, Kind};
 
 use crate::answer::{ANSWER_BYTES, COUNTED, FULL, add_passed_over, count};
 use crate::arguments::{SearchFiles, Show};
+use crate::folded::LineMatcher;
 use crate::hits::{Collector, Hits};
 use crate::long;
 use crate::pattern::Pattern;
@@ -45,6 +47,8 @@ struct Search<'a> {
     arguments: &'a SearchFiles,
     pattern: Pattern,
     searcher: Searcher,
+    /// The buffer for the start of each file.
+    first: Vec<u8>,
     /// Searches for matches that span lines although the pattern has no newline.
     across: Searcher,
     /// Files to show, in the order in which they were found.
@@ -92,6 +96,7 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
         arguments,
         pattern,
         searcher,
+        first: Vec::new(),
         across: builder.multi_line(true).build(),
         files: Vec::new(),
         shown: 0,
@@ -131,18 +136,20 @@ impl Search<'_> {
             hits: Hits::default(),
         };
         let matcher = &pattern.matcher;
+        let line_matcher = LineMatcher { regex: matcher, literal: pattern.literal.as_ref() };
+        let mut first = mem::take(&mut self.first);
         let mut collected = collector(matcher, false);
         let mut encoding = None;
         let mut search = || -> io::Result<()> {
             let open = || found.directory.file(found.name, found.is_named);
-            let mut file = Sniffed::new(open()?)?;
+            let mut file = Sniffed::new(open()?, &mut first)?;
             if file.is_binary {
                 collected.hits.is_binary = true;
                 if !found.is_named {
                     return Ok(());
                 }
             }
-            match self.searcher.search_reader(matcher, &mut file, &mut collected) {
+            match self.searcher.search_reader(&line_matcher, &mut file, &mut collected) {
                 Err(error) if is_full(&error) && !pattern.is_multi_line => {
                     collected = collector(matcher, false);
                     return long::search(open()?, matcher, &mut collected);
@@ -172,6 +179,7 @@ impl Search<'_> {
             Ok(())
         };
         let searched = search();
+        self.first = first;
         let hits = collected.hits;
         match searched {
             Err(error) => passed.failure(found.path, &error),

@@ -1,6 +1,6 @@
 //! Files that are not UTF-8: they are searched in the text form that `read_file` shows.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 
 use kitbag_workspace::{Decoded, Encoding, decode, looks_binary};
 
@@ -14,9 +14,9 @@ const WHOLE_BYTES: u64 = 8 << 20;
 const FIRST_BYTES: usize = 16 << 10;
 
 /// A file, and whether the part that was read is UTF-8.
-pub(crate) struct Sniffed<R> {
+pub(crate) struct Sniffed<'a, R> {
     /// The bytes of the first read that were not consumed.
-    first: Cursor<Vec<u8>>,
+    first: &'a [u8],
     file: R,
     /// The start of a character that the next piece completes.
     rest: Vec<u8>,
@@ -43,21 +43,21 @@ enum Seen {
     Other,
 }
 
-impl<R: Read> Sniffed<R> {
-    /// Reads the start of a file.
-    pub(crate) fn new(mut file: R) -> io::Result<Self> {
-        let mut first = vec![0; FIRST_BYTES];
-        let read = file.read(&mut first)?;
-        first.truncate(read);
-        let encoding = match first.as_slice() {
+impl<'a, R: Read> Sniffed<'a, R> {
+    /// Reads the start of a file into a buffer.
+    pub(crate) fn new(mut file: R, buffer: &'a mut Vec<u8>) -> io::Result<Self> {
+        buffer.resize(FIRST_BYTES, 0);
+        let read = file.read(buffer)?;
+        let first = &buffer[..read];
+        let encoding = match first {
             [0xff, 0xfe, ..] => Seen::Utf16 { big_endian: false },
             [0xfe, 0xff, ..] => Seen::Utf16 { big_endian: true },
             // UTF-16 without a byte order mark.
             first if first.contains(&0) && !looks_binary(first) => Seen::Other,
             _ => Seen::Utf8,
         };
-        let is_binary = looks_binary(&first) && !first.contains(&0);
-        Ok(Self { first: Cursor::new(first), file, rest: Vec::new(), encoding, is_binary })
+        let is_binary = looks_binary(first) && !first.contains(&0);
+        Ok(Self { first, file, rest: Vec::new(), encoding, is_binary })
     }
 
     /// Returns true if `grep-searcher` read the file as valid text.
@@ -74,7 +74,7 @@ impl<R: Read> Sniffed<R> {
     }
 
     fn look_at(&mut self, piece: &[u8]) {
-        if self.encoding != Seen::Utf8 || self.rest.is_empty() && piece.is_ascii() {
+        if self.encoding != Seen::Utf8 || self.rest.is_empty() && is_ascii(piece) {
             return;
         }
         let joined = [self.rest.as_slice(), piece].concat();
@@ -90,7 +90,7 @@ impl<R: Read> Sniffed<R> {
     }
 }
 
-impl<R: Read> Read for Sniffed<R> {
+impl<R: Read> Read for Sniffed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match self.first.read(buffer)? {
             0 => self.file.read(buffer)?,
@@ -101,6 +101,14 @@ impl<R: Read> Read for Sniffed<R> {
         }
         Ok(read)
     }
+}
+
+/// Like the method of slices, which looks at four bytes at a time in WebAssembly. A compiler can turn
+/// the loop over a block into vector instructions.
+fn is_ascii(bytes: &[u8]) -> bool {
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    blocks.iter().all(|block| block.iter().fold(0, |all, byte| all | byte).is_ascii())
+        && rest.is_ascii()
 }
 
 /// Reads the text of a file in any encoding.
@@ -121,7 +129,8 @@ mod tests {
     #[test]
     fn characters_across_pieces_are_utf8() {
         let check = |pieces: &[&[u8]], expected: bool| {
-            let mut sniffed = Sniffed::new(io::empty()).unwrap();
+            let mut buffer = Vec::new();
+            let mut sniffed = Sniffed::new(io::empty(), &mut buffer).unwrap();
             pieces.iter().for_each(|piece| sniffed.look_at(piece));
             assert_eq!(sniffed.read(&mut [0]).unwrap(), 0);
             assert_eq!(sniffed.is_utf8(), expected, "{pieces:?}");
@@ -132,12 +141,16 @@ mod tests {
         check(&[b"abc\xc3"], false);
         check(&[b"abc\xc3", b"abc"], false);
         check(&[b"caf\xe9 "], false);
+        check(&[&[b'a'; 100], b"\xe9 "], false);
+        check(&[&[[b'a'; 70].as_slice(), b"\xe9", &[b'a'; 70]].concat()], false);
     }
 
     #[test]
     fn utf16_is_recognized_by_its_first_bytes() {
         let check = |content: &[u8], expected: bool| {
-            assert_eq!(Sniffed::new(content).unwrap().is_utf8(), expected, "{content:?}");
+            let mut buffer = Vec::new();
+            let sniffed = Sniffed::new(content, &mut buffer).unwrap();
+            assert_eq!(sniffed.is_utf8(), expected, "{content:?}");
         };
         check(b"a\0b\0c\0d\0", false);
         check(b"\xff\xfea\0", true);

@@ -198,7 +198,7 @@ impl Args {
         };
         // Calls have now removed their temporary data, except calls that do not return.
         let _ = runtime.block_on(async { tokio::time::timeout(ENDING, host.idle()).await });
-        server.flush_audit();
+        server.finish();
         // A running ahead-of-time compilation does not delay the exit.
         runtime.shutdown_background();
         served.map(|()| Exit::Done)

@@ -11,7 +11,7 @@ mod wake;
 
 pub(crate) use files::{Access, disk_full, open_or_create_at};
 pub(crate) use mode::copy_permissions;
-pub(crate) use thread::lower_thread_priority;
+pub use thread::lower_thread_priority;
 #[cfg(test)]
 pub(crate) use thread::thread_niceness;
 pub(crate) use wake::{Handle, Wake};

@@ -7,13 +7,13 @@ const NICENESS: i32 = 10;
 /// Lowers the priority of this thread below the other threads of the process. Returns false on
 /// failure. Only the superuser can undo it.
 #[cfg(target_os = "linux")]
-pub(crate) fn lower_thread_priority() -> bool {
+pub fn lower_thread_priority() -> bool {
     rustix::process::nice(NICENESS).is_ok()
 }
 
 /// Other systems have niceness per process.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn lower_thread_priority() -> bool {
+pub fn lower_thread_priority() -> bool {
     false
 }
 

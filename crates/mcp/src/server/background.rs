@@ -1,14 +1,16 @@
-//! Compiles components before their first call.
+//! Compiles and loads components before their first call.
 //!
-//! One low-priority thread compiles them one after the other. Components whose description is not
-//! known come first, since clients list descriptions. The thread ends when everything is compiled.
-//! A server without tool files has no such thread.
+//! One low-priority thread loads them one after the other. Components whose description is not
+//! known come first, since clients list descriptions. Built-in tools come last, once a client has
+//! started a session. The thread ends when everything is loaded.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use kitbag_host::Cancellation;
+use kitbag_contract::ToolName;
+use kitbag_host::{Cancellation, lower_thread_priority};
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
 
@@ -38,7 +40,17 @@ pub(crate) struct Background {
 struct Work {
     /// The toolbox that the thread compiles next; the rest of the current toolbox is skipped.
     next: Option<Box<dyn Precompile>>,
+    /// The toolbox whose built-in tools the thread loads after that.
+    builtins: Option<Box<dyn Precompile>>,
     is_running: bool,
+    /// Is disconnected when the last thread ends.
+    thread: Option<mpsc::Receiver<Infallible>>,
+}
+
+/// Components of a toolbox to load.
+enum Job {
+    Files(Box<dyn Precompile>),
+    Builtins(Box<dyn Precompile>),
 }
 
 impl Default for Background {
@@ -58,16 +70,35 @@ impl Background {
         if has_work || work.is_running {
             work.next = Some(Box::new(ahead));
         }
-        if work.next.is_none() || work.is_running {
+        self.run(work);
+    }
+
+    /// Starts to load the built-in tools of a toolbox.
+    pub(crate) fn load_builtins(self: &Arc<Self>, ahead: impl Precompile + 'static) {
+        let mut work = self.work();
+        work.builtins = Some(Box::new(ahead));
+        self.run(work);
+    }
+
+    /// Starts the thread if there is work for it.
+    fn run(self: &Arc<Self>, mut work: MutexGuard<'_, Work>) {
+        let has_work = work.next.is_some() || work.builtins.is_some();
+        if !has_work || work.is_running {
             return;
         }
         let (background, cancellation) = (Arc::downgrade(self), self.cancellation.clone());
-        let thread = thread::Builder::new().name("compile-ahead".into());
-        match thread.spawn(move || compile_all(&background, &cancellation)) {
+        let (is_alive, thread) = mpsc::channel();
+        work.thread = Some(thread);
+        let run = move || {
+            compile_all(&background, &cancellation);
+            drop(is_alive);
+        };
+        let name = if work.next.is_some() { "compile-ahead" } else { "load-ahead" };
+        match thread::Builder::new().name(name.into()).spawn(run) {
             Ok(_) => work.is_running = true,
             Err(error) => {
                 tracing::warn!("tools are not compiled in advance: {error}");
-                work.next = None;
+                (work.next, work.builtins) = (None, None);
                 self.is_described.send_replace(true);
             }
         }
@@ -81,10 +112,23 @@ impl Background {
         let _ = tokio::time::timeout(time, wait).await;
     }
 
-    /// Returns the next toolbox. `None` ends the thread.
-    fn next(&self) -> Option<Box<dyn Precompile>> {
+    /// Cancels the work and waits for the thread, at most for `time`: a component that describes
+    /// itself cannot be cancelled.
+    pub(crate) fn stop(&self, time: Duration) {
+        self.cancellation.cancel();
         let mut work = self.work();
-        let next = work.next.take();
+        (work.next, work.builtins) = (None, None);
+        let thread = work.thread.take();
+        drop(work);
+        // The thread sends nothing.
+        let _ = thread.map(|thread| thread.recv_timeout(time));
+    }
+
+    /// Returns the next job. `None` ends the thread.
+    fn next(&self) -> Option<Job> {
+        let mut work = self.work();
+        let next = work.next.take().map(Job::Files);
+        let next = next.or_else(|| work.builtins.take().map(Job::Builtins));
         work.is_running = next.is_some();
         next
     }
@@ -116,10 +160,20 @@ impl Drop for Background {
 fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
     // Holds the server only between two steps.
     let next = || background.upgrade()?.next();
-    while let Some(ahead) = next() {
+    while let Some(job) = next() {
+        let ahead = match job {
+            Job::Files(ahead) => ahead,
+            Job::Builtins(ahead) => {
+                lower_thread_priority();
+                let unloaded = ahead.toolbox().unloaded_builtins();
+                let load = |name: &ToolName| compile_one(background, &*ahead, name, cancellation);
+                let _ = unloaded.iter().all(load);
+                continue;
+            }
+        };
         let undescribed = ahead.toolbox().undescribed();
-        let compile = |name: &str| compile_one(background, &*ahead, name, cancellation);
-        if !undescribed.iter().all(|name| compile(name.as_str())) {
+        let compile = |name: &ToolName| compile_one(background, &*ahead, name, cancellation);
+        if !undescribed.iter().all(compile) {
             continue;
         }
         if let Some(background) = background.upgrade() {
@@ -127,7 +181,7 @@ fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
         }
         let _ = ahead.toolbox().uncompiled().iter().all(|name| {
             // A second attempt would fail as well.
-            undescribed.contains(name) || compile(name.as_str())
+            undescribed.contains(name) || compile(name)
         });
     }
 }
@@ -136,17 +190,20 @@ fn compile_all(background: &Weak<Background>, cancellation: &Cancellation) {
 fn compile_one(
     background: &Weak<Background>,
     ahead: &dyn Precompile,
-    name: &str,
+    name: &ToolName,
     cancellation: &Cancellation,
 ) -> bool {
     let is_superseded = |background: Arc<Background>| background.is_superseded();
-    if background.upgrade().is_none_or(is_superseded) || ahead.is_over() {
+    if background.upgrade().is_none_or(is_superseded)
+        || cancellation.is_cancelled()
+        || ahead.is_over()
+    {
         return false;
     }
-    match ahead.toolbox().compile_ahead(name, cancellation) {
-        Ok(()) => ahead.learned(name),
+    match ahead.toolbox().compile_ahead(name.as_str(), cancellation) {
+        Ok(()) => ahead.learned(name.as_str()),
         Err(_) if cancellation.is_cancelled() => return false,
-        Err(error) => tracing::warn!(tool = name, "cannot be loaded: {error}"),
+        Err(error) => tracing::warn!(tool = name.as_str(), "cannot be loaded: {error}"),
     }
     true
 }

@@ -135,6 +135,7 @@ impl ServerHandler for Handler {
             self.session.begin(&context)?;
             let mut info = self.negotiate_initialize(&request)?;
             info.instructions = self.instructions(&context).await;
+            self.session.server.client_began();
             Ok(info)
         };
         Trace::begin("initialize", Target::Nothing, &context).run(work).await
@@ -147,6 +148,7 @@ impl ServerHandler for Handler {
         let work = async {
             let mut info = self.get_info();
             info.instructions = self.instructions(&context).await;
+            self.session.server.client_began();
             let versions = self.supported_protocol_versions().into_owned();
             Ok(DiscoverResult::from_server_info(versions, info))
         };

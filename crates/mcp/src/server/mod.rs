@@ -8,9 +8,9 @@ mod keep_awake;
 pub(crate) mod reload;
 
 use std::io;
-#[cfg(feature = "otlp")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use kitbag_host::{MemoryBudget, StatePool};
 use kitbag_toolbox::Toolbox;
@@ -30,6 +30,9 @@ pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
 /// Minimum length of a key in bytes.
 pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
 
+/// Maximum time that the end of a server waits for work in the background.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// Serves a toolbox to any number of clients.
 ///
 /// Cheap to clone; clones are the same server.
@@ -45,6 +48,8 @@ struct ServerState {
     closing: CancellationToken,
     keep_awake: KeepAwake,
     background: Arc<Background>,
+    /// True once a client has started a session.
+    has_client: AtomicBool,
     #[cfg(feature = "otlp")]
     traces_content: AtomicBool,
 }
@@ -86,6 +91,7 @@ impl Server {
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
             background: Arc::default(),
+            has_client: AtomicBool::new(false),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
         }));
@@ -103,14 +109,6 @@ impl Server {
     #[cfg(feature = "otlp")]
     pub(crate) fn traces_content(&self) -> bool {
         self.0.traces_content.load(Ordering::Relaxed)
-    }
-
-    /// Writes the waiting lines of the audit log. The toolbox does the same when it is dropped, but
-    /// a thread that still uses it may outlive the server.
-    pub fn flush_audit(&self) {
-        if let Some(auditor) = self.generation().toolbox.auditor() {
-            auditor.flush();
-        }
     }
 
     /// Returns a weak handle.
@@ -131,8 +129,30 @@ impl Server {
 
     /// Compiles the components of a generation ahead of its calls.
     fn compile_ahead(&self, generation: &Arc<Generation>) {
-        let (server, generation) = (self.downgrade(), Arc::clone(generation));
-        self.background().start(GenerationPrecompile { server, generation });
+        let ahead = || GenerationPrecompile {
+            server: self.downgrade(),
+            generation: Arc::clone(generation),
+        };
+        self.background().start(ahead());
+        if self.0.has_client.load(Ordering::Relaxed) {
+            self.background().load_builtins(ahead());
+        }
+    }
+
+    /// Starts to load the built-in tools in the background when the first client starts a session.
+    pub(crate) fn client_began(&self) {
+        if !self.0.has_client.swap(true, Ordering::Relaxed) {
+            self.compile_ahead(&self.generation());
+        }
+    }
+
+    /// Ends the work in the background and writes the waiting lines of the audit log, for a program
+    /// that ends without waiting for every thread. Waits for at most a second.
+    pub fn finish(&self) {
+        self.background().stop(ENDING);
+        if let Some(auditor) = self.generation().toolbox.auditor() {
+            auditor.flush();
+        }
     }
 
     pub(crate) fn generation(&self) -> Arc<Generation> {

@@ -2,6 +2,7 @@
 //! All tools are native, so that no component is compiled and no program is started.
 
 mod client;
+mod end;
 mod messages;
 mod native_tools;
 mod notifications;

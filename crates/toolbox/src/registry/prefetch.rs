@@ -1,6 +1,6 @@
-//! Compilation of tools before their first call.
+//! Compiling and loading tools before their first call.
 
-use kitbag_config::ConfiguredTool;
+use kitbag_config::{ConfiguredTool, ToolSource};
 use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, ComponentSource, Metering, RunContext};
 
@@ -30,7 +30,27 @@ impl Toolbox {
         self.files_where(&mut |source, metering| !self.0.host.is_compiled(&source, metering))
     }
 
-    /// Compiles a tool for later calls, with low priority if compilation uses a separate process.
+    /// Returns the enabled built-in tools whose native code in the binary is not loaded yet.
+    ///
+    /// Omits tools whose code takes memory of its own, because it is compressed or has to be
+    /// compiled.
+    pub fn unloaded_builtins(&self) -> Vec<ToolName> {
+        let is_unloaded = |tool: &ConfiguredTool| {
+            let metering = Metering::of(&tool.limits.limits());
+            match (&tool.source.value, self.0.component_source(&tool.source.value)) {
+                (ToolSource::Builtin { .. }, Ok(ComponentSource::Embedded(artifact))) => {
+                    artifact.native(metering).is_some_and(|native| native.memory() == 0)
+                        && !self.0.host.is_loaded(&ComponentSource::Embedded(artifact), metering)
+                }
+                _ => false,
+            }
+        };
+        let unloaded = self.enabled().filter(|(_, tool)| is_unloaded(tool));
+        unloaded.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Compiles or loads a tool for later calls. Compilation has a low priority if it uses a separate
+    /// process.
     ///
     /// # Errors
     ///

@@ -12,10 +12,11 @@ use std::borrow::Cow;
 use jaq_core::load::parse::Def;
 use jaq_core::load::{Arena, File, Lexer, Loader, Parser, parse};
 use jaq_core::{Ctx, Vars, data};
-use jaq_json::{Val, read};
+use jaq_json::{Map, Val, read};
 use kitbag_sdk::ErrorInfo;
 
 use crate::pointer;
+use crate::read::csv::Cell;
 use crate::shown;
 
 /// Maximum length of a filter in bytes.
@@ -31,7 +32,11 @@ const VARIABLES: [&str; 4] = ["$__line", "$__file", "$__loc__", "$ENV"];
 const REPLACED: [&str; 6] = ["delpaths", "setpath", "matches", "split_matches", "split_", "env"];
 
 /// A compiled filter.
-pub(crate) struct Filter(jaq_core::Filter<data::JustLut<Val>>);
+pub(crate) struct Filter {
+    code: jaq_core::Filter<data::JustLut<Val>>,
+    /// The values of `$__loc__` and `$ENV`.
+    constants: [Val; 2],
+}
 
 /// The reason why no more results follow.
 pub(crate) enum End {
@@ -41,13 +46,50 @@ pub(crate) enum End {
     Failed(String),
 }
 
+/// The value of an input.
+pub(crate) enum Value<'a> {
+    Json(Cow<'a, str>),
+    Row(Row),
+}
+
 /// An input of a filter.
 pub(crate) struct Input<'a> {
-    pub(crate) json: &'a str,
+    pub(crate) value: Value<'a>,
     /// The path of the file.
     pub(crate) file: Option<&'a str>,
     /// The line of the file at which the input ends.
     pub(crate) line: usize,
+}
+
+/// A row of CSV, built without JSON text.
+pub(crate) struct Row(Map);
+
+/// The keys of rows.
+#[derive(Default)]
+pub(crate) struct Keys(Vec<Option<Val>>);
+
+impl Row {
+    pub(crate) fn with_capacity(cells: usize) -> Self {
+        Self(Map::with_capacity_and_hasher(cells, Default::default()))
+    }
+
+    /// Adds the cell of a column whose name is always the same.
+    pub(crate) fn insert(&mut self, keys: &mut Keys, column: usize, name: &str, cell: Cell<'_>) {
+        if keys.0.len() <= column {
+            keys.0.resize(column + 1, None);
+        }
+        let key = keys.0[column].get_or_insert_with(|| Val::from(name.to_owned())).clone();
+        let value = match cell {
+            Cell::Null => Val::Null,
+            Cell::Bool(value) => Val::Bool(value),
+            // The same function reads the numbers of JSON.
+            Cell::Number(number) => {
+                read::parse_single_num(number.as_bytes()).map_or(Val::Null, Val::Num)
+            }
+            Cell::Text(text) => Val::from(text.to_owned()),
+        };
+        self.0.insert(key, value);
+    }
 }
 
 impl Filter {
@@ -89,7 +131,10 @@ impl Filter {
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let funs = funs.filter(|(name, ..)| !REPLACED.contains(name)).chain(functions::all());
         let compiler = jaq_core::Compiler::default().with_funs(funs).with_global_vars(VARIABLES);
-        compiler.compile(modules).map(Self).map_err(|errors| {
+        let place = [("file", Val::utf8_str("<top-level>")), ("line", Val::from(1_usize))];
+        let place = place.into_iter().map(|(key, value)| (Val::utf8_str(key), value));
+        let constants = [Val::obj(place.collect()), functions::environment()];
+        compiler.compile(modules).map(|code| Self { code, constants }).map_err(|errors| {
             let first = errors.into_iter().next().and_then(|(_, errors)| errors.into_iter().next());
             match first {
                 Some((name, undefined)) => {
@@ -110,24 +155,22 @@ impl Filter {
     /// The message of the filter, or the input is not JSON.
     pub(crate) fn run(
         &self,
-        input: &Input<'_>,
+        input: Input<'_>,
         visit: &mut dyn FnMut(&Val) -> Result<bool, ErrorInfo>,
     ) -> Result<Result<bool, End>, ErrorInfo> {
-        let value = match read::parse_single(input.json.as_bytes()) {
-            Ok(value) => value,
-            Err(error) => return Ok(Err(End::Failed(format!("the input: {error}")))),
+        let value = match input.value {
+            Value::Json(json) => match read::parse_single(json.as_bytes()) {
+                Ok(value) => value,
+                Err(error) => return Ok(Err(End::Failed(format!("the input: {error}")))),
+            },
+            Value::Row(Row(row)) => Val::obj(row),
         };
-        let place = [("file", Val::utf8_str("<top-level>")), ("line", Val::from(1_usize))];
-        let place = place.into_iter().map(|(key, value)| (Val::utf8_str(key), value));
-        let variables = [
-            Val::from(input.line),
-            input.file.map_or(Val::Null, |file| Val::from(file.to_owned())),
-            Val::obj(place.collect()),
-            functions::environment(),
-        ];
-        let context = Ctx::<data::JustLut<Val>>::new(&self.0.lut, Vars::new(variables));
+        let [place, environment] = self.constants.clone();
+        let file = input.file.map_or(Val::Null, |file| Val::from(file.to_owned()));
+        let variables = [Val::from(input.line), file, place, environment];
+        let context = Ctx::<data::JustLut<Val>>::new(&self.code.lut, Vars::new(variables));
         stack::begin();
-        for output in self.0.id.run((context, value)) {
+        for output in self.code.id.run((context, value)) {
             match output {
                 Ok(output) if visit(&output)? => {}
                 Ok(_) => return Ok(Ok(false)),

@@ -21,6 +21,16 @@ const RENAMED: &str = "columns with the same name are numbered";
 const NULL: &str = "`\\N` is read as null";
 const COMMA: &str = "a number with a decimal comma stays a string";
 
+/// The value of a cell.
+#[derive(Clone, Copy)]
+pub(crate) enum Cell<'a> {
+    Null,
+    Bool(bool),
+    /// A number in JSON notation.
+    Number(&'a str),
+    Text(&'a str),
+}
+
 /// Reads rows as objects with the keys of the header.
 pub(crate) struct Rows<R> {
     cells: Cells<R>,
@@ -65,25 +75,46 @@ impl<R: BufRead> Rows<R> {
         Ok(Self { cells, delimiter, header, record, notes })
     }
 
+    /// Returns the number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.header.len()
+    }
+
     /// Returns the next row and the line at which it starts.
     ///
     /// # Errors
     ///
-    /// A row has more cells than the header, or a quote is not closed.
+    /// As for [`next_cells`](Self::next_cells).
     pub(crate) fn next(&mut self) -> Result<Option<(usize, Value)>, Mistake> {
+        let mut row = Map::with_capacity(self.columns());
+        let line = self.next_cells(&mut |_, name, cell| {
+            row.insert(name.to_owned(), cell.value());
+        })?;
+        Ok(line.map(|line| (line, Value::Object(row))))
+    }
+
+    /// Calls `add` with each cell of the next row: the number of its column, its key and its value.
+    /// Returns the line at which the row starts.
+    ///
+    /// # Errors
+    ///
+    /// A row has more cells than the header, or a quote is not closed.
+    pub(crate) fn next_cells(
+        &mut self,
+        add: &mut dyn FnMut(usize, &str, Cell<'_>),
+    ) -> Result<Option<usize>, Mistake> {
         if !self.cells.next(&mut self.record)? {
             return Ok(None);
         }
         let Self { record, header, notes, delimiter, .. } = self;
         let line = record.line;
-        let mut row = Map::with_capacity(header.len());
         for (index, (cell, is_quoted)) in record.cells().enumerate() {
             let value = match cell {
                 "\\N" if !is_quoted => {
                     notes.place(NULL, line);
-                    Value::Null
+                    Cell::Null
                 }
-                cell => value(cell),
+                cell => Cell::of(cell),
             };
             if *delimiter != b',' && is_decimal_comma(cell) {
                 notes.named(COMMA, &format!("`{cell}`"), line);
@@ -92,11 +123,9 @@ impl<R: BufRead> Rows<R> {
                 // An empty last cell, as after a trailing delimiter.
                 Some(name) if name.is_empty() && index > 0 && value.is_null() => {}
                 Some(name) if name.is_empty() && index > 0 => {
-                    row.insert(format!("column {}", index + 1), value);
+                    add(index, &format!("column {}", index + 1), value);
                 }
-                Some(name) => {
-                    row.insert(name.clone(), value);
-                }
+                Some(name) => add(index, name, value),
                 None if value.is_null() => {}
                 None => {
                     let (found, expected) = (record.len(), header.len());
@@ -106,14 +135,44 @@ impl<R: BufRead> Rows<R> {
             }
         }
         if record.len() < header.len() {
-            let missing = header[record.len()..].iter().filter(|name| !name.is_empty());
-            let missing: Vec<_> = missing.map(|name| (name.clone(), Value::Null)).collect();
-            if !missing.is_empty() {
+            let columns = header.iter().enumerate().skip(record.len());
+            let mut is_short = false;
+            for (index, name) in columns.filter(|(_, name)| !name.is_empty()) {
+                add(index, name, Cell::Null);
+                is_short = true;
+            }
+            if is_short {
                 notes.place(SHORT, line);
             }
-            row.extend(missing);
         }
-        Ok(Some((line, Value::Object(row))))
+        Ok(Some(line))
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// Converts a cell: a number or boolean in JSON notation, null if it is empty, and otherwise a
+    /// string. So `007`, `+1` and `2E5` are strings.
+    fn of(cell: &'a str) -> Self {
+        match cell {
+            "" => Self::Null,
+            "true" => Self::Bool(true),
+            "false" => Self::Bool(false),
+            _ if is_number(cell) => Self::Number(cell),
+            _ => Self::Text(cell),
+        }
+    }
+
+    fn is_null(self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    fn value(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Number(number) => number.parse().map_or(Value::Null, Value::Number),
+            Self::Text(text) => Value::from(text),
+        }
     }
 }
 
@@ -172,18 +231,23 @@ fn names(record: &Record, notes: &mut Notes) -> Vec<String> {
     names
 }
 
-/// Converts a cell: a number or boolean in JSON notation, null if it is empty, and otherwise a
-/// string. So `007`, `+1` and `2E5` are strings.
-fn value(cell: &str) -> Value {
-    match cell {
-        "" => Value::Null,
-        "true" => Value::Bool(true),
-        "false" => Value::Bool(false),
-        _ => match cell.parse::<Number>() {
-            Ok(number) if number.as_str() == cell => Value::Number(number),
-            _ => Value::from(cell),
-        },
+/// Returns true for a number in JSON notation.
+fn is_number(cell: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let unsigned = cell.strip_prefix('-').unwrap_or(cell);
+    if !unsigned.starts_with(|char: char| char.is_ascii_digit()) {
+        return false;
     }
+    // The parser allocates memory for each number.
+    if !unsigned.contains(['e', 'E']) {
+        let (whole, fraction) = match unsigned.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (unsigned, None),
+        };
+        let has_one_form = whole == "0" || !whole.starts_with('0');
+        return has_one_form && is_digits(whole) && fraction.is_none_or(is_digits);
+    }
+    cell.parse::<Number>().is_ok_and(|number| number.as_str() == cell)
 }
 
 /// Returns true if a cell is a number such as `1,5` or `-1.234,50`.
@@ -252,4 +316,17 @@ pub(crate) fn drawn(beginning: &[u8]) -> Option<usize> {
 
 fn failed(error: &io::Error) -> Mistake {
     Mistake::syntax(Format::Csv, &error.to_string(), (1, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_those_of_the_parser(cell in "-?[0-9.eE+-]{0,6}|[0-9]{1,3}[.][0-9]{0,2}|[a-z ]{1,3}") {
+            let is_parsed = cell.parse::<Number>().is_ok_and(|number| number.as_str() == cell);
+            proptest::prop_assert_eq!(is_number(&cell), is_parsed);
+        }
+    }
 }

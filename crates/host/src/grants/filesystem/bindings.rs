@@ -407,7 +407,11 @@ impl HostDescriptor for FilesystemView<'_> {
     }
 
     async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
-        self.wasi.get_type(fd).await
+        // Only regular files and directories are opened.
+        Ok(match self.wasi.table.get(&fd)? {
+            Descriptor::File(_) => DescriptorType::RegularFile,
+            Descriptor::Dir(_) => DescriptorType::Directory,
+        })
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
