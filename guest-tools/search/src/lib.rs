@@ -13,7 +13,7 @@ mod entry;
 mod files;
 mod find;
 mod hits;
-mod ignored;
+mod ignore_files;
 mod long;
 mod pattern;
 mod place;
