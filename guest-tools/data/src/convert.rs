@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::Answer;
 use crate::document::Document;
+use crate::excerpt;
 use crate::format::Format;
 use crate::mistake::Mistake;
 use crate::notes::Notes;
 use crate::pointer;
-use crate::shown;
 use crate::source::Source;
 use crate::write::{Rows, Stop, answer_bytes, write};
 
@@ -228,7 +228,7 @@ fn separator(delimiter: &str) -> Result<u8, ErrorInfo> {
         b"\\t" => Ok(b'\t'),
         _ => Err(ErrorInfo::new(format!(
             "`delimiter` is `{}`, but must be one ASCII character other than a quote or line break",
-            shown::value(delimiter)
+            excerpt::value(delimiter)
         ))),
     }
 }

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::pointer;
-use crate::read::{relaxed, toml, yaml};
+use crate::read::{dialects, toml, yaml};
 
 /// A document and its name in errors.
 pub(crate) struct Document<'a> {
     pub(crate) name: String,
     pub(crate) value: Value,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: SourceText<'a>,
 }
 
 /// The source text of a document, for finding the position of a value.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SourceText<'a> {
     /// Text that starts at a line of its file, from 1.
     Json {
         text: &'a str,
@@ -47,35 +47,34 @@ impl<'a> Document<'a> {
     /// key, returns the position of the alias.
     pub(crate) fn place(&self, pointer: &str) -> (usize, usize) {
         match self.place {
-            Place::Json { text, first_line } => {
+            SourceText::Json { text, first_line } => {
                 let start = pointer::find(text, pointer).unwrap_or(0);
                 let (line, column) = pointer::line_and_column(text, start);
                 (first_line + line - 1, column)
             }
-            Place::Relaxed { text, first_line, number } => {
-                relaxed::place(text, first_line, number, pointer)
+            SourceText::Relaxed { text, first_line, number } => {
+                dialects::place(text, first_line, number, pointer)
             }
-            Place::Yaml { text, number } => yaml::place(text, number, pointer),
-            Place::Toml { text } => toml::place(text, pointer),
-            Place::Row { line } => (line, 1),
+            SourceText::Yaml { text, number } => yaml::place(text, number, pointer),
+            SourceText::Toml { text } => toml::place(text, pointer),
+            SourceText::Row { line } => (line, 1),
         }
     }
 
     /// Returns the line at which the document ends, if known.
     pub(crate) fn last_line(&self) -> usize {
         match self.place {
-            Place::Json { text, first_line } | Place::Relaxed { text, first_line, .. } => {
-                first_line - 1 + text.lines().count()
-            }
-            Place::Yaml { text, .. } | Place::Toml { text } => text.lines().count(),
-            Place::Row { line } => line,
+            SourceText::Json { text, first_line }
+            | SourceText::Relaxed { text, first_line, .. } => first_line - 1 + text.lines().count(),
+            SourceText::Yaml { text, .. } | SourceText::Toml { text } => text.lines().count(),
+            SourceText::Row { line } => line,
         }
     }
 
     /// Returns the document as JSON: unchanged if it is JSON.
     pub(crate) fn into_json(self) -> Cow<'a, str> {
         match self.place {
-            Place::Json { text, .. } => Cow::Borrowed(text),
+            SourceText::Json { text, .. } => Cow::Borrowed(text),
             _ => Cow::Owned(self.value.to_string()),
         }
     }

@@ -10,6 +10,7 @@
 mod convert;
 mod document;
 mod equal;
+mod excerpt;
 mod format;
 mod jq;
 mod mistake;
@@ -18,7 +19,6 @@ mod patch;
 mod pointer;
 mod query;
 mod read;
-mod shown;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use kitbag_sdk::ErrorInfo;
 
+use crate::excerpt;
 use crate::format::Format;
-use crate::shown;
 
 /// Maximum nesting of values in a document: the limit of `serde_json` for JSON.
 pub(crate) const DEPTH: usize = 127;
@@ -37,10 +37,10 @@ impl Mistake {
     /// Creates the error for the document of this name.
     pub(crate) fn error(self, name: &str) -> ErrorInfo {
         let Self { what, line, column, pointer } = self;
-        let what = shown::message(&what);
+        let what = excerpt::message(&what);
         let pointer = pointer.filter(|pointer| !pointer.is_empty());
         let at = pointer
-            .map_or_else(String::new, |pointer| format!(", in `{}`", shown::value(&pointer)));
+            .map_or_else(String::new, |pointer| format!(", in `{}`", excerpt::value(&pointer)));
         ErrorInfo::new(format!("{name} {what} (line {line}, column {column}{at})"))
     }
 }

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::Answer;
 use crate::equal::equal;
+use crate::excerpt;
 use crate::format::Format;
 use crate::notes::Notes;
-use crate::shown;
 use crate::source::Source;
 use crate::write::{answer_bytes, write};
 
@@ -78,8 +78,8 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
         let mut operation: PatchOperation = serde_json::from_value(operation).map_err(|error| {
             ErrorInfo::new(format!(
                 "`/patch/{index}` is not an operation: {}: {}",
-                shown::message(&error.to_string()),
-                shown::value(&shown)
+                excerpt::message(&error.to_string()),
+                excerpt::value(&shown)
             ))
         })?;
         if let PatchOperation::Add(AddOperation { value, .. })
@@ -111,7 +111,7 @@ fn apply(document: &mut Value, operations: Vec<Value>) -> Result<(), ErrorInfo> 
             };
             ErrorInfo::new(format!(
                 "`/patch/{index}` failed: {at}: {}",
-                shown::value(&json(operation))
+                excerpt::value(&json(operation))
             ))
         })?;
     }

@@ -8,10 +8,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 
+use crate::excerpt;
 use crate::format::Format;
 use crate::jq::{End, Filter, Input, quoted_key};
 use crate::notes::Notes;
-use crate::shown;
 use crate::source::{Name, Source};
 use crate::write::answer_bytes;
 
@@ -76,13 +76,13 @@ pub(crate) fn run(call: &Call, arguments: &Arguments) -> Result<String, ErrorInf
                 quoted_key(before, rest)
             });
             let hint = hint.map_or_else(String::new, |(char, key)| {
-                let key = shown::value(&key);
+                let key = excerpt::value(&key);
                 format!("; put a key with `{char}` in quotes: `$[\"{key}\"]`")
             });
             ErrorInfo::new(format!(
                 "invalid JSONPath at character {}: {}{hint}",
                 position + 1,
-                shown::message(message)
+                excerpt::message(message)
             ))
         })?;
         source.each(call, &mut notes, &mut |document| {
@@ -146,7 +146,7 @@ fn too_long(json: &str, offset: usize, max_bytes: usize) -> ErrorInfo {
         Err(_) => match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
             Ok(entries) => {
                 let keys: Vec<_> = entries.keys().map(|key| format!("`{key}`")).collect();
-                let what = format!("an object with the keys {}", shown::value(&keys.join(", ")));
+                let what = format!("an object with the keys {}", excerpt::value(&keys.join(", ")));
                 (what, "a part of it, as `.a.b` and `$.a.b` do".to_owned())
             }
             Err(_) => {
@@ -170,7 +170,7 @@ fn apply(
     let ended = filter.run(input, &mut |output| {
         let json = output.to_string();
         if serde_json::from_str::<&RawValue>(&json).is_err() {
-            let shown = shown::value(&json);
+            let shown = excerpt::value(&json);
             return Err(ErrorInfo::new(format!(
                 "jq, on {name}{}: a result is not JSON, which has no NaN, Infinity or bytes, and \
                  at most 127 levels: `{shown}`",
@@ -183,7 +183,7 @@ fn apply(
         Ok(wants_more) => Ok(wants_more),
         Err(End::Halted) => Ok(false),
         Err(End::Failed(error)) => {
-            let error = shown::message(&error);
+            let error = excerpt::message(&error);
             Err(ErrorInfo::new(format!("jq, on {name}{}: {error}", after(results))))
         }
     }

@@ -9,14 +9,14 @@ use kitbag_workspace::{Encoding, Location, Transcoder, decode, explain};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::document::{Document, Place};
+use crate::document::{Document, SourceText};
+use crate::excerpt;
 use crate::format::Format;
 use crate::jq;
 use crate::mistake::Mistake;
 use crate::notes::Notes;
 use crate::read::csv::Rows;
-use crate::read::{relaxed, toml, yaml};
-use crate::shown;
+use crate::read::{dialects, toml, yaml};
 
 /// Maximum size of a document that is read as a whole, and of a line.
 const DOCUMENT_BYTES: u64 = 16 << 20;
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
 
     /// Returns the name for errors.
     pub(crate) fn name(self) -> String {
-        self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{}`", shown::value(path)))
+        self.path.map_or_else(|| "`text`".to_owned(), |path| format!("`{}`", excerpt::value(path)))
     }
 
     /// Reads a text without rows as a whole.
@@ -193,7 +193,7 @@ impl<'a> Source<'a> {
             Visit::Documents(visit) => {
                 while let Some((line, value)) = rows.next().map_err(|it| it.error(&name))? {
                     let name = Name { line: Some(line), source: &name }.to_string();
-                    if !visit(Document { name, value, place: Place::Row { line } })? {
+                    if !visit(Document { name, value, place: SourceText::Row { line } })? {
                         break;
                     }
                 }
@@ -310,7 +310,7 @@ impl Loaded {
                 let mut documents = yaml::Documents::new(text);
                 let mut number = 0;
                 while let Some(value) = documents.next().map_err(|it| it.error(name))? {
-                    let wants_more = visit(document(value, Place::Yaml { text, number }))?;
+                    let wants_more = visit(document(value, SourceText::Yaml { text, number }))?;
                     number += 1;
                     if !wants_more {
                         break;
@@ -318,13 +318,13 @@ impl Loaded {
                 }
                 if number == 0 {
                     // A file without content.
-                    visit(document(Value::Null, Place::Yaml { text, number }))?;
+                    visit(document(Value::Null, SourceText::Yaml { text, number }))?;
                 }
                 own = documents.notes;
             }
             Format::Toml => {
                 let value = toml::read(text, &mut own).map_err(|it| it.error(name))?;
-                visit(document(value, Place::Toml { text }))?;
+                visit(document(value, SourceText::Toml { text }))?;
             }
             _ => {
                 let mut seen = 0;
@@ -368,12 +368,12 @@ fn json<'a>(
 ) -> Result<bool, ErrorInfo> {
     let document = |value, place| Document { name: name.to_owned(), value, place };
     if let Ok(value) = serde_json::from_str(text) {
-        return visit(document(value, Place::Json { text, first_line }));
+        return visit(document(value, SourceText::Json { text, first_line }));
     }
-    let mut documents = relaxed::Documents::new(text, first_line);
+    let mut documents = dialects::Documents::new(text, first_line);
     let mut number = 0;
     while let Some(value) = documents.next().map_err(|it| it.error(name))? {
-        if !visit(document(value, Place::Relaxed { text, first_line, number }))? {
+        if !visit(document(value, SourceText::Relaxed { text, first_line, number }))? {
             notes.join(documents.notes);
             return Ok(false);
         }
@@ -400,7 +400,7 @@ fn open(call: &Call, path: &str) -> Result<File, ErrorInfo> {
 
 /// Reads a text file up to the size limit.
 fn read_all(file: File, path: &str) -> Result<(String, Encoding), ErrorInfo> {
-    let name = format!("`{}`", shown::value(path));
+    let name = format!("`{}`", excerpt::value(path));
     let failed = |error| ErrorInfo::new(format!("{name} cannot be read: {error}"));
     let size = file.metadata().map_err(failed)?.len();
     if size > DOCUMENT_BYTES {

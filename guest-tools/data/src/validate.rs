@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::document::Document;
+use crate::excerpt;
 use crate::format::Format;
 use crate::notes::Notes;
-use crate::shown;
 use crate::source::Source;
 use crate::write::ANSWER_BYTES;
 
@@ -183,15 +183,15 @@ fn compile(
     options.build(schema).map_err(|error| {
         let at = match error.instance_path().as_str() {
             "" => String::new(),
-            pointer => format!(" (in `{}`)", shown::value(pointer)),
+            pointer => format!(" (in `{}`)", excerpt::value(pointer)),
         };
         let is_pattern =
             matches!(error.kind(), ValidationErrorKind::Format { format } if format == "regex");
         let what = match error.instance().as_str() {
-            Some(pattern) if is_pattern => shown::message(&wrong_pattern(pattern)),
+            Some(pattern) if is_pattern => excerpt::message(&wrong_pattern(pattern)),
             _ => match error.kind() {
                 ValidationErrorKind::Referencing(error) => unresolved(error),
-                _ => shown::message(&error.to_string()),
+                _ => excerpt::message(&error.to_string()),
             },
         };
         ErrorInfo::new(format!("the schema cannot be used: {what}{at}"))
@@ -202,13 +202,13 @@ fn compile(
 fn unresolved(error: &ReferencingError) -> String {
     match error {
         ReferencingError::Unretrievable { uri, source } => {
-            let why = shown::message(&source.to_string());
-            format!("`$ref` to `{}`: {why}", shown::value(uri))
+            let why = excerpt::message(&source.to_string());
+            format!("`$ref` to `{}`: {why}", excerpt::value(uri))
         }
         ReferencingError::PointerToNowhere { pointer } => {
-            format!("`$ref` to `{}`, which does not exist in it", shown::value(pointer))
+            format!("`$ref` to `{}`, which does not exist in it", excerpt::value(pointer))
         }
-        error => shown::message(&error.to_string()),
+        error => excerpt::message(&error.to_string()),
     }
 }
 
@@ -218,7 +218,7 @@ fn wrong_pattern(pattern: &str) -> String {
         .delegate_size_limit(PATTERN_BYTES)
         .delegate_dfa_size_limit(PATTERN_BYTES)
         .build();
-    let shown = format!("`{}`", shown::value(pattern));
+    let shown = format!("`{}`", excerpt::value(pattern));
     match regex.map_err(|error| error.to_string()) {
         Err(error) if error.contains("size limit") || error.contains("building NFA") => format!(
             "the pattern {shown} takes more than {} MiB: large repetitions such as `{{1,9999}}` \
@@ -266,14 +266,14 @@ impl Found {
                     "the pattern backtracked more than {PATTERN_STEPS} times, so the text was not \
                      checked: use fewer alternatives, look-arounds or back-references"
                 ),
-                _ => shown::message(&error.to_string()),
+                _ => excerpt::message(&error.to_string()),
             };
             let shown = json!({
-                "pointer": shown::pointer(pointer),
+                "pointer": excerpt::pointer(pointer),
                 "line": line,
                 "column": column,
                 "message": message,
-                "schema": shown::pointer(error.schema_path().as_str()),
+                "schema": excerpt::pointer(error.schema_path().as_str()),
             });
             let bytes = self.bytes + shown.to_string().len();
             if bytes > ANSWER_BYTES {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{digest, text};
+use crate::numbers::count;
 use crate::patch::{Action, FilePatch, Hunk, Line, parse};
 use crate::place::{Placed, Replacement};
-use crate::shown::count;
 use crate::text::Text;
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kitbag_workspace::cut;
 use similar::{ChangeTag, TextDiff};
 
-use crate::shown::count;
+use crate::numbers::count;
 
 /// Number of context lines before and after a change.
 const CONTEXT: usize = 2;

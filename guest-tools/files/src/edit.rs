@@ -4,10 +4,10 @@ use kitbag_sdk::{Call, ErrorInfo, Stop};
 use kitbag_workspace::Location;
 use serde::Deserialize;
 
-use crate::alike;
 use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{check_expected, text};
+use crate::lookalikes;
 use crate::mismatch::{mismatch, several_places};
 use crate::text::{Part, Text, unix};
 use crate::write::answer;
@@ -129,14 +129,14 @@ pub(crate) fn apply(text: &mut Text, edit: &Edit) -> Result<Option<String>, Stri
 fn apply_alike(text: &mut Text, old: &str, new: &str) -> Result<Option<String>, String> {
     let content = text.as_str();
     let missing = |why: &str| Err(format!("{}{why}", mismatch("`old_text`", content, old, new)));
-    match alike::places(content, old).as_slice() {
+    match lookalikes::places(content, old).as_slice() {
         [] => missing(""),
         [place] => {
             let passage = &content[place.range.clone()];
             let line_start = content[..place.range.start].rfind('\n').map_or(0, |end| end + 1);
             let column = content[line_start..place.range.start].chars().count() + 1;
-            let differences = alike::differences(passage, old, place.line, column);
-            let changed = alike::changed(passage, old, new);
+            let differences = lookalikes::differences(passage, old, place.line, column);
+            let changed = lookalikes::changed(passage, old, new);
             let part = Part { range: place.range.clone(), new: &changed, says_endings: false };
             text.replace(std::iter::once(part));
             Ok(Some(format!("matched similar-looking characters, which were kept: {differences}")))

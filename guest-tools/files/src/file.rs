@@ -7,7 +7,7 @@ use kitbag_sdk::{Call, ErrorInfo};
 use kitbag_workspace::{Decoded, Kind, Location, decode, explain, shown, stat};
 use sha2::{Digest, Sha256};
 
-use crate::shown::size;
+use crate::numbers::size;
 
 /// Maximum size of a file that is read as a whole and can be edited: text, line endings and a
 /// changed copy must fit into the memory of a call, 64 MiB by default.

@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-mod alike;
 mod apply;
 mod change;
 mod diff;
@@ -13,13 +12,14 @@ mod file;
 mod info;
 mod leftover;
 mod list;
+mod lookalikes;
 mod media;
 mod mismatch;
+mod numbers;
 mod patch;
 mod paths;
 mod place;
 mod read;
-mod shown;
 mod text;
 mod write;
 

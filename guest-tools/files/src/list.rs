@@ -9,7 +9,7 @@ use kitbag_workspace::{Kind, Location, explain, list, quoted, stat, stat_link};
 use serde::Deserialize;
 
 use crate::leftover::is_leftover;
-use crate::shown::{count, size};
+use crate::numbers::{count, size};
 
 /// Directories whose content is not shown in listings of their parents.
 const CLOSED: [&str; 4] = [".git", ".hg", ".jj", ".svn"];

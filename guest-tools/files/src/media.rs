@@ -6,7 +6,7 @@ use kitbag_workspace::{Location, looks_binary};
 use serde::Deserialize;
 
 use crate::file::{Opened, is_media};
-use crate::shown::size;
+use crate::numbers::size;
 
 /// The formats that models accept.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use kitbag_workspace::cut;
 
-use crate::alike;
-use crate::shown::count;
+use crate::lookalikes;
+use crate::numbers::count;
 
 /// Maximum number of displayed lines of a passage.
 const SHOWN_LINES: usize = 12;
@@ -214,8 +214,10 @@ fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> 
     }
     let [wanted_inner, found_inner] = [wanted.trim(), found.trim()];
     let column = found_indent.chars().count() + 1;
-    if wanted_inner != found_inner && alike::look(wanted_inner) == alike::look(found_inner) {
-        let differences = alike::differences(found_inner, wanted_inner, line, column);
+    if wanted_inner != found_inner
+        && lookalikes::look(wanted_inner) == lookalikes::look(found_inner)
+    {
+        let differences = lookalikes::differences(found_inner, wanted_inner, line, column);
         kinds.push(format!("similar-looking characters ({differences})"));
         return Some(kinds.join(", "));
     }
@@ -224,7 +226,7 @@ fn difference(wanted: &str, found: Option<&str>, line: usize) -> Option<String> 
     if plain(wanted) != plain(found) {
         let [file, given] = [found_inner, wanted_inner].map(short);
         kinds.push(format!("text (file: `{file}`; given: `{given}`)"));
-        if let Some(hidden) = alike::hidden(cut(found, LINE_BYTES)) {
+        if let Some(hidden) = lookalikes::hidden(cut(found, LINE_BYTES)) {
             kinds.push(format!("the file has {hidden}"));
         }
         return Some(kinds.join(", "));

@@ -2,7 +2,7 @@
 
 mod envelope;
 mod paths;
-mod unified;
+mod unified_diff;
 
 use std::borrow::Cow;
 
@@ -75,7 +75,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let begin = begin.map(|at| at + 1).or_else(|| envelope::first_section(&lines));
     let mut files = match begin {
         Some(begin) => envelope::read(&lines, begin)?,
-        None => unified::read(&lines)?,
+        None => unified_diff::read(&lines)?,
     };
     for file in files.iter_mut().filter(|file| file.action != Action::Create) {
         file.hunks.iter_mut().for_each(Hunk::settle_endings);

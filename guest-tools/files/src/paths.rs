@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::change::{make_directories, remove_directories};
 use crate::leftover::{Purpose, leftovers, temporary_name};
-use crate::shown::{count, size};
+use crate::numbers::{count, size};
 
 /// Maximum number of entries that are counted before a directory is removed.
 const COUNTED: u64 = 100_000;

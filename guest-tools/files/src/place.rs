@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use crate::alike::{changed, differences, look};
+use crate::lookalikes::{changed, differences, look};
 use crate::mismatch::mismatch;
 use crate::patch::{Hunk, Line};
 use crate::text::Part;

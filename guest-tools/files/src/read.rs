@@ -7,7 +7,7 @@ use kitbag_workspace::{Decoded, Encoding, looks_binary, quoted};
 use serde::Deserialize;
 
 use crate::file::{Opened, binary, digest, text};
-use crate::shown::{count, size};
+use crate::numbers::{count, size};
 
 /// The size of a read from a file that is too large to be read as a whole.
 const CHUNK_BYTES: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::change::{Change, Target, change};
 use crate::diff::diff;
 use crate::file::{check_expected, digest};
-use crate::shown::{count, size};
+use crate::numbers::{count, size};
 use crate::text::{Part, Text};
 
 #[derive(Deserialize)]

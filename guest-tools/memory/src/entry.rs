@@ -6,7 +6,7 @@
 use kitbag_sdk::ErrorInfo;
 
 use crate::date::Moment;
-use crate::shortened::shortened;
+use crate::excerpt::shortened;
 use crate::store::{AT_ONCE, Clock, Store};
 use crate::visible::{first_invisible, is_invisible};
 

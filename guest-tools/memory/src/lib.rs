@@ -13,9 +13,9 @@ mod answer;
 mod bindings;
 mod date;
 mod entry;
+mod excerpt;
 mod memories;
 mod rank;
-mod shortened;
 mod store;
 #[cfg(test)]
 mod tests;

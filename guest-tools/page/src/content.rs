@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::article;
 use crate::dom::{ancestors, attribute, elements, has_text, has_word, is, is_heading, name};
-use crate::hidden::{self, Weight, is_hidden};
+use crate::visibility::{self, Weight, is_hidden};
 use crate::{View, image, link};
 
 /// The content of a page.
@@ -130,8 +130,8 @@ pub(crate) const UNJOINED: [&str; 67] = [
 pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
     let document = &tree.document;
     let all = elements(document);
-    let title = hidden::title(&all);
-    let scripts = hidden::scripts(&all);
+    let title = visibility::title(&all);
+    let scripts = visibility::scripts(&all);
     let body = all.iter().find(|node| is(node, "body")).unwrap_or(document).clone();
     // The page may declare the base URL of its links.
     let own = all.iter().find(|node| is(node, "base")).and_then(|node| attribute(node, "href"));
@@ -141,7 +141,7 @@ pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
         (None, base) => base.cloned(),
     };
     let mut notes = Vec::new();
-    if let Some(target) = hidden::refresh(&all) {
+    if let Some(target) = visibility::refresh(&all) {
         let target =
             base.as_ref().and_then(|base| base.join(&target).ok()).map_or(target, String::from);
         if view.base.is_none_or(|url| url.as_str() != target) {
@@ -149,11 +149,11 @@ pub(crate) fn select(tree: &RcDom, view: &View, room: usize) -> Content {
         }
     }
     drop(all);
-    hidden::open(document, &body, room);
+    visibility::open(document, &body, room);
     let node = match view.main {
         true => main_content(document, &body, view, &mut notes),
         false => {
-            hidden::reveal(&body);
+            visibility::reveal(&body);
             retain(&body, &|node: &Handle| !is_silent(node));
             body
         }
@@ -169,7 +169,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
     });
     let hidden = weight.hidden;
     if weight.is_in_hidden() {
-        hidden::reveal(body);
+        visibility::reveal(body);
         notes.push(format!(
             "{hidden} characters of this are hidden in the page, for example until its scripts run"
         ));
@@ -183,7 +183,7 @@ fn main_content(document: &Handle, body: &Handle, view: &View, notes: &mut Vec<S
             |root: &Handle| Weight::of(root, |node| !is_unread(node) && !is_surrounding(node));
         // A marked element with almost no text is not the content of a page with much text.
         let found = seen(&node).seen;
-        if found >= hidden::LITTLE || found * 20 > seen(body).seen {
+        if found >= visibility::LITTLE || found * 20 > seen(body).seen {
             clean(&node, false);
             if is(&node, "article") {
                 article::narrow(&node);

@@ -13,7 +13,6 @@ mod charset;
 mod code;
 mod content;
 mod dom;
-mod hidden;
 mod image;
 mod link;
 mod parse;
@@ -21,6 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod visibility;
 mod word;
 
 use std::io::{self, Read, Seek};

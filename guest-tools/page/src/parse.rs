@@ -24,8 +24,8 @@ use url::Url;
 
 use crate::attributes::{Attributes, MOST_ATTRIBUTES};
 use crate::charset::{self, Charset, Guess, HEAD_BYTES, Validity};
-use crate::hidden::hides;
 use crate::tree::Tree;
+use crate::visibility::hides;
 use crate::{code, image};
 
 /// Maximum nesting of elements. Pages have up to a hundred levels; writing a level as Markdown uses

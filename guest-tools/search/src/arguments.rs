@@ -7,7 +7,7 @@ use kitbag_sdk::ErrorInfo;
 use kitbag_workspace::shown;
 use serde::Deserialize;
 
-use crate::place::Place;
+use crate::place::SearchRoot;
 use crate::walk::Filter;
 
 /// The arguments of `search_files`.
@@ -117,14 +117,14 @@ fn paths_in_all() -> u64 {
 
 impl SearchFiles {
     /// Returns the filter of the walk.
-    pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
+    pub(crate) fn filter(&self, place: &SearchRoot) -> Result<Filter, ErrorInfo> {
         filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, None)
     }
 }
 
 impl FindFiles {
     /// Returns the filter of the walk.
-    pub(crate) fn filter(&self, place: &Place) -> Result<Filter, ErrorInfo> {
+    pub(crate) fn filter(&self, place: &SearchRoot) -> Result<Filter, ErrorInfo> {
         filter(&place.globs(&self.globs)?, &self.types, self.hidden, self.ignored, self.depth)
     }
 }

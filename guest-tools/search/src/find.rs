@@ -10,7 +10,7 @@ use kitbag_workspace::Kind;
 
 use crate::answer::{ANSWER_BYTES, COUNTED, FULL, add_passed_over, count};
 use crate::arguments::{FindFiles, Wanted};
-use crate::place::{Place, in_words, shown};
+use crate::place::{SearchRoot, in_words, shown};
 use crate::walk::{Found, walk};
 
 /// The state of one listing.
@@ -28,7 +28,7 @@ struct Listing<'a> {
 
 /// Runs a call.
 pub(crate) fn run(call: &Call, arguments: &FindFiles) -> Result<String, ErrorInfo> {
-    let place = Place::find(call, &arguments.path)?;
+    let place = SearchRoot::find(call, &arguments.path)?;
     let filter = arguments.filter(&place)?;
     let mut listing = Listing {
         arguments,

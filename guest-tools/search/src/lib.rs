@@ -14,7 +14,7 @@ mod files;
 mod find;
 mod folded;
 mod hits;
-mod ignored;
+mod ignore_files;
 mod long;
 mod pattern;
 mod place;

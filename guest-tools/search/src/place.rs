@@ -9,7 +9,7 @@ use kitbag_workspace::{Kind, Location, explain, granted, stat};
 use crate::files::Directory;
 
 /// The start of a search.
-pub(crate) struct Place {
+pub(crate) struct SearchRoot {
     /// The granted directory.
     pub(crate) root: Directory,
     /// The guest path.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) is_directory: bool,
 }
 
-impl Place {
+impl SearchRoot {
     /// Resolves the `path` argument of a call.
     pub(crate) fn find(call: &Call, path: &str) -> Result<Self, ErrorInfo> {
         let location = Location::new(call, path)?;

@@ -18,7 +18,7 @@ use crate::folded::LineMatcher;
 use crate::hits::{Collector, Hits};
 use crate::long;
 use crate::pattern::Pattern;
-use crate::place::{Place, in_words, is_full, shown};
+use crate::place::{SearchRoot, in_words, is_full, shown};
 use crate::text::{Sniffed, Whole, read_text};
 use crate::walk::{Found, PassedOver, walk};
 
@@ -77,7 +77,7 @@ pub(crate) fn run(call: &Call, arguments: &SearchFiles) -> Result<String, ErrorI
         ));
     }
     let pattern = Pattern::new(arguments)?;
-    let place = Place::find(call, &arguments.path)?;
+    let place = SearchRoot::find(call, &arguments.path)?;
     let filter = arguments.filter(&place)?;
     let binary = match place.is_directory {
         true => BinaryDetection::quit(0),
@@ -262,7 +262,7 @@ impl Search<'_> {
         if self.arguments.show == Show::Lines { hits.shown } else { 1 }
     }
 
-    fn answer(mut self, place: &Place, passed: &PassedOver) -> String {
+    fn answer(mut self, place: &SearchRoot, passed: &PassedOver) -> String {
         if self.arguments.newest {
             self.files.sort_by(|one, other| {
                 (Reverse(one.modified), &one.path).cmp(&(Reverse(other.modified), &other.path))

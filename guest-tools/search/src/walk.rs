@@ -15,8 +15,8 @@ use kitbag_workspace::{Kind, Listed};
 
 use crate::entry::Entry;
 use crate::files::Directory;
-use crate::ignored::Level;
-use crate::place::{Place, in_words, shown};
+use crate::ignore_files::Level;
+use crate::place::{SearchRoot, in_words, shown};
 
 /// Maximum number of unreadable paths that are named.
 const NAMED_FAILURES: usize = 3;
@@ -114,7 +114,7 @@ impl PassedOver {
 /// Walks until `visit` breaks. Files and other entries are visited if they pass, directories only
 /// if globs and types select them.
 pub(crate) fn walk(
-    place: &Place,
+    place: &SearchRoot,
     filter: &Filter,
     visit: &mut dyn FnMut(Found<'_>, &mut PassedOver) -> ControlFlow<()>,
 ) -> io::Result<PassedOver> {
@@ -200,7 +200,7 @@ fn read(root: &Directory, path: &str, follow: bool) -> io::Result<(Directory, Ve
 }
 
 /// Reads the ignore files of the parent directories of the place, from the root down.
-fn levels_above(place: &Place) -> io::Result<Option<Rc<Level>>> {
+fn levels_above(place: &SearchRoot) -> io::Result<Option<Rc<Level>>> {
     let ends = place.path.match_indices('/').map(|(end, _)| end);
     let above = (!place.path.is_empty()).then_some(0).into_iter().chain(ends);
     let mut level = None;

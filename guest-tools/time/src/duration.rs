@@ -3,8 +3,8 @@
 use jiff::civil::Weekday;
 use jiff::{Span, ToSpan, Zoned};
 
+use crate::excerpt::quoted;
 use crate::local::{self, Disambiguation};
-use crate::quoted::quoted;
 
 /// Maximum length of the text of a duration in bytes.
 const LONGEST: usize = 200;

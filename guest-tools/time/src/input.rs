@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
 use crate::cycle::Cycle;
+use crate::excerpt::quoted;
 use crate::local::{self, Disambiguation};
-use crate::quoted::quoted;
 use crate::words::{self, FORMS};
 
 /// Maximum length of the text in bytes: no format of a time is longer.

@@ -9,9 +9,9 @@
 mod answer;
 mod cycle;
 mod duration;
+mod excerpt;
 mod input;
 mod local;
-mod quoted;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -3,7 +3,7 @@
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
 
-use crate::quoted::quoted;
+use crate::excerpt::quoted;
 use crate::zone;
 
 /// The supported formats, for errors.

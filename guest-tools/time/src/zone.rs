@@ -2,7 +2,7 @@
 
 use jiff::tz::{Offset, TimeZone};
 
-use crate::quoted::quoted;
+use crate::excerpt::quoted;
 
 /// The local zone, if the host knows it.
 pub(crate) struct Local(pub(crate) Option<String>);

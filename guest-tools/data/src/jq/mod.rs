@@ -15,9 +15,9 @@ use jaq_core::{Ctx, Vars, data};
 use jaq_json::{Map, Val, read};
 use kitbag_sdk::ErrorInfo;
 
+use crate::excerpt;
 use crate::pointer;
 use crate::read::csv::Cell;
-use crate::shown;
 
 /// Maximum length of a filter in bytes.
 const FILTER_BYTES: usize = 64 << 10;
@@ -139,7 +139,7 @@ impl Filter {
             match first {
                 Some((name, undefined)) => {
                     let hint = hint(code, name);
-                    let (kind, shown) = (undefined.as_str(), shown::value(name));
+                    let (kind, shown) = (undefined.as_str(), excerpt::value(name));
                     let what = format!("there is no {kind} `{shown}` here{hint}");
                     invalid(code, name, &what)
                 }
@@ -232,14 +232,14 @@ fn invalid(code: &str, part: &str, what: &str) -> ErrorInfo {
     let offset = (part.as_ptr() as usize).checked_sub(code.as_ptr() as usize);
     let offset = offset.filter(|offset| *offset <= code.len()).unwrap_or(code.len());
     let (line, column) = pointer::line_and_column(code, offset);
-    let what = shown::message(what);
+    let what = excerpt::message(what);
     ErrorInfo::new(format!("invalid jq filter: {what} (line {line}, column {column})"))
 }
 
 fn expected_found(code: &str, found: &str, expected: &str) -> ErrorInfo {
     let shown = match found.chars().next() {
         Some(first) => {
-            let word = found.split_whitespace().next().map_or(first.to_string(), shown::value);
+            let word = found.split_whitespace().next().map_or(first.to_string(), excerpt::value);
             format!("`{word}`")
         }
         None => "the end".to_owned(),
@@ -259,7 +259,7 @@ fn hint(code: &str, name: &str) -> String {
         name if name.starts_with('\'') => "; put strings in double quotes".to_owned(),
         _ => match quoted_key(before, &code[before.len()..]) {
             Some((char, key)) => {
-                let key = shown::value(&key);
+                let key = excerpt::value(&key);
                 format!("; put a key with `{char}` in quotes: `.\"{key}\"`")
             }
             None => String::new(),

@@ -2,7 +2,7 @@
 
 mod cells;
 pub(crate) mod csv;
-pub(crate) mod relaxed;
+pub(crate) mod dialects;
 mod scalar;
 pub(crate) mod toml;
 pub(crate) mod yaml;

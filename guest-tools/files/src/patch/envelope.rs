@@ -1,6 +1,6 @@
 //! The format that starts with `*** Begin Patch`.
 
-use super::unified::range;
+use super::unified_diff::range;
 use super::{Action, END, FilePatch, Hunk, Line};
 
 /// Reads the lines between `*** Begin Patch` and `*** End Patch`.

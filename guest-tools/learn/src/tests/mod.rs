@@ -3,7 +3,6 @@
 
 mod arguments;
 mod budget;
-mod forgiving;
 mod globs;
 mod include;
 mod limits;
@@ -15,6 +14,7 @@ mod prompt;
 mod query;
 mod skills;
 mod slugs;
+mod tolerance;
 
 use kitbag_sdk::Call;
 use kitbag_sdk::serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use crate::date::Moment;
 use crate::entry::{self, Content, Entry, Kind};
-use crate::shortened::shortened;
+use crate::excerpt::shortened;
 use crate::transfer::{Draft, Problems};
 
 const MEMORIES: &str = "# Memories";

@@ -8,7 +8,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use unicode_normalization::char::decompose_canonical;
 
-use crate::shown::count;
+use crate::numbers::count;
 
 /// Maximum number of differences that are named.
 const NAMED: usize = 3;
@@ -22,7 +22,7 @@ const THEIR_LOOKS: &str = "ABESIJKMHOPCTXYaesijopcyxhdqwABEZHIKMNOPTYXo";
 
 /// A passage of a file that looks like a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Passage {
     pub(crate) range: Range<usize>,
     /// The line, from 1.
     pub(crate) line: usize,
@@ -37,7 +37,7 @@ pub(crate) fn look(text: &str) -> String {
 }
 
 /// Returns the passages of a file that look like a text: at most two.
-pub(crate) fn places(content: &str, text: &str) -> Vec<Place> {
+pub(crate) fn places(content: &str, text: &str) -> Vec<Passage> {
     let (file, text) = (look(content), look(text));
     if text.trim().is_empty() {
         return Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn places(content: &str, text: &str) -> Vec<Place> {
 
 /// Returns the range in the file for a range of its look. `None` if it contains part of a
 /// character.
-fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
+fn range(content: &str, file: &str, part: Range<usize>) -> Option<Passage> {
     let line = file[..part.start].matches('\n').count();
     let line_start = match line {
         0 => 0,
@@ -83,7 +83,7 @@ fn range(content: &str, file: &str, part: Range<usize>) -> Option<Place> {
     if end.is_none() && at == part.end {
         end = Some(content.len());
     }
-    Some(Place { range: start?..end?, line: line + 1 })
+    Some(Passage { range: start?..end?, line: line + 1 })
 }
 
 /// Returns the number of bytes that a character adds to the look of a text.
