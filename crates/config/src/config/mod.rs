@@ -6,7 +6,7 @@ mod grants;
 mod network;
 mod output;
 mod parameters;
-mod recorded;
+mod record;
 pub(crate) mod rows;
 mod secret_files;
 mod secrets;
@@ -21,7 +21,7 @@ pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
-pub use recorded::{LockedManifest, LockedTool, Recorded};
+pub use record::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
