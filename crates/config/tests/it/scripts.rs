@@ -305,7 +305,7 @@ fn scripts_are_granted_no_directory_for_writing() {
         let config = loaded(&fixture);
         assert_eq!(config.tools[name].grants.value.directories[0].access, Access::ReadOnly);
         let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
-        let place = ".kitbag/config.toml:2:60: ";
+        let place = ".kitbag/config.toml:2:63: ";
         assert!(
             warning.to_string().starts_with(&format!("{place}scripts do not get `mode = \"rw\"`")),
             "{warning}"
