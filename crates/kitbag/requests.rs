@@ -1,6 +1,6 @@
 //! The requests of a workspace, one line for each, for a person to read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kitbag_config::{
     Config, ConfiguredTool, DiagnosticKind, OFF_BY_DEFAULT, ToolSource, secret_destinations,
@@ -9,6 +9,7 @@ use kitbag_fs_guard::canonical;
 use kitbag_policy::{KINDS, SecretGrant};
 use kitbag_toolbox::consent::{
     Ability, RequestItem, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
+    surroundings,
 };
 
 /// Returns all requests in the files of the workspace: for each tool its definition and its
@@ -38,7 +39,7 @@ pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
             };
             let mut item =
                 RequestItem::new(Requester::Topic(topic.id.clone()), "").with_ability(ability);
-            item.risks = asker.read_risks(&path, &topic.include.value);
+            item.risks = asker.surroundings().read_risks(&path, &topic.include.value);
             if !topic.include.value.is_empty() {
                 let globs: Vec<_> = topic.include.value.iter().map(|glob| quoted(glob)).collect();
                 line.push_str(&format!(
@@ -87,13 +88,8 @@ struct Asker<'a> {
 
 impl Asker<'_> {
     fn kind(&self, tool: &ConfiguredTool, key: &str) -> Vec<RequestItem> {
-        let around = Surroundings {
-            root: &self.root,
-            home: self.home.as_deref(),
-            network: &self.config.network,
-        };
         let name = &tool.name;
-        let mut items = kind_items(name.as_str(), &tool.grants.value, key, &around);
+        let mut items = kind_items(name.as_str(), &tool.grants.value, key, &self.surroundings());
         if key == SecretGrant::KEY {
             // The tool would get a secret of this name once it exists.
             let missing = tool.grants.warnings.iter().filter_map(|warning| match &warning.kind {
@@ -112,13 +108,8 @@ impl Asker<'_> {
         items
     }
 
-    fn read_risks(&self, path: &Path, include: &[String]) -> Vec<Risk> {
-        let around = Surroundings {
-            root: &self.root,
-            home: self.home.as_deref(),
-            network: &self.config.network,
-        };
-        around.read_risks(path, include)
+    fn surroundings(&self) -> Surroundings<'_> {
+        surroundings(&self.root, self.home.as_deref(), &self.config.network)
     }
 
     /// Returns all requests of a tool except its grants.

@@ -38,7 +38,7 @@ pub struct JsonBudget {
 
 /// The error for text that is not valid JSON or that breaks the rules of [`parse`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}{}", Place(self))]
+#[error("{problem}{}", ErrorPosition(self))]
 pub struct JsonError {
     /// The problem, without its position.
     pub problem: String,
@@ -49,7 +49,7 @@ pub struct JsonError {
 }
 
 /// The position of an error, formatted as the end of a sentence.
-struct Place<'a>(&'a JsonError);
+struct ErrorPosition<'a>(&'a JsonError);
 
 impl JsonBudget {
     /// The budget for the arguments of a call and the answer to a question. A list of 100,000
@@ -120,7 +120,7 @@ pub fn pointer(key: &str) -> String {
     format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ErrorPosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             JsonError { line: 0, .. } => Ok(()),

@@ -9,7 +9,7 @@ use kitbag_base::FileId;
 
 use crate::names::{fold, is_guarded};
 use crate::owner::{home, read_system_file};
-use crate::protected::ProtectedNames;
+use crate::protected_names::ProtectedNames;
 use crate::sys::{
     Entries, FileKind, Stat, effective_user, id_of_metadata, open_directory, program_file,
 };
@@ -98,13 +98,13 @@ const SEARCHED_DIRECTORIES: usize = 1 << 11;
 pub(crate) fn sealed_links(top: &Path, protected: &ProtectedNames) -> Vec<PathBuf> {
     /// The kind of directory that contains an entry.
     #[derive(Clone, Copy, PartialEq, Eq)]
-    enum Place {
+    enum Parent {
         Ordinary,
         Kitbag,
         Tools,
     }
     let mut links = Vec::new();
-    let mut ahead = VecDeque::from([(top.to_owned(), Place::Ordinary)]);
+    let mut ahead = VecDeque::from([(top.to_owned(), Parent::Ordinary)]);
     let mut device = None;
     for _ in 0..SEARCHED_DIRECTORIES {
         let Some((path, place)) = ahead.pop_front() else { break };
@@ -129,23 +129,23 @@ pub(crate) fn sealed_links(top: &Path, protected: &ProtectedNames) -> Vec<PathBu
             let text = name.to_string_lossy();
             let inner = path.join(name);
             let is_sealed = match place {
-                Place::Ordinary => {
+                Parent::Ordinary => {
                     let is_protected = || {
                         let within = path.file_name().map(|name| name.to_string_lossy());
                         protected.matches_in(within.as_deref(), &text) || protected.are_in(&text)
                     };
                     is_guarded(&text) || is_link && is_protected()
                 }
-                Place::Kitbag => matches!(&*fold(&text), "config.toml" | "tools"),
-                Place::Tools => true,
+                Parent::Kitbag => matches!(&*fold(&text), "config.toml" | "tools"),
+                Parent::Tools => true,
             };
             match (place, is_sealed) {
                 (_, true) if is_link => links.push(inner),
-                (Place::Ordinary, false) if is_directory => ahead.push_back((inner, place)),
-                (Place::Ordinary, true) if fold(&text) == ".kitbag" => {
-                    ahead.push_back((inner, Place::Kitbag));
+                (Parent::Ordinary, false) if is_directory => ahead.push_back((inner, place)),
+                (Parent::Ordinary, true) if fold(&text) == ".kitbag" => {
+                    ahead.push_back((inner, Parent::Kitbag));
                 }
-                (Place::Kitbag, true) => ahead.push_back((inner, Place::Tools)),
+                (Parent::Kitbag, true) => ahead.push_back((inner, Parent::Tools)),
                 _ => {}
             }
         }

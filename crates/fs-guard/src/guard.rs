@@ -17,7 +17,7 @@ use crate::account::{
 use crate::git::named_paths;
 use crate::names::{REPOSITORY, fold, is_guarded, is_part_of_repository};
 use crate::open::{Link, canonical, open, resolve};
-use crate::protected::ProtectedNames;
+use crate::protected_names::ProtectedNames;
 use crate::secrets::SecretNames;
 use crate::sys::{FileKind, OpenAs, Stat, id_of_metadata};
 

@@ -10,7 +10,7 @@ mod guard;
 mod names;
 mod open;
 mod owner;
-mod protected;
+mod protected_names;
 mod secrets;
 pub mod sys;
 
@@ -23,7 +23,7 @@ pub use open::{Link, Located, OpenError, canonical, check_file_system, locate, o
 pub use owner::{
     Distrust, OwnerError, Owners, distrust, distrust_owner, distrust_place, is_group_writable,
 };
-pub use protected::ProtectedNames;
+pub use protected_names::ProtectedNames;
 pub use secrets::SecretNames;
 pub use sys::open::OpenAs;
 pub use sys::stat::{FileKind, Stat};

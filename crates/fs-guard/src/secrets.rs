@@ -8,7 +8,7 @@ use std::path::Path;
 use kitbag_glob::{Glob, Include};
 
 use crate::names::{fold, is_short_name};
-use crate::protected::ProtectedNames;
+use crate::protected_names::ProtectedNames;
 
 /// Names of files and directories that contain secrets, in lower case. They start with `.` or `i`;
 /// see [`is_ordinary`]. Copies of them are secrets as well; see [`original`].

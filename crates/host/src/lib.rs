@@ -11,6 +11,7 @@ mod description;
 mod error;
 mod grants;
 mod host;
+mod interface;
 mod limits;
 mod pool;
 mod schedule;
@@ -18,7 +19,7 @@ mod sys;
 
 pub use call::capture::CapturedOutput;
 pub use call::context::RunContext;
-pub use call::refusals::{Refusal, Refusals, RefusedAccess, RefusedKind};
+pub use call::refusals::{LOOKUP, Refusal, Refusals, RefusedAccess};
 pub use call::replay::Replay;
 pub use call::report::{EventSink, Listener, TextMask};
 pub use call::truncate::cut_at;

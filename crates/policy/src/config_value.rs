@@ -7,6 +7,7 @@ use kitbag_base::text::shown;
 use serde_json::Value;
 
 use crate::Grants;
+use crate::consent::{GrantText, Surroundings};
 use crate::kind::{DefaultCeiling, Effects, GrantForm, Kind, KindInfo};
 
 /// The configuration values of a tool, by key. They are not secret and are shown to people.
@@ -137,6 +138,11 @@ impl Kind for ConfigValues {
             ..Grants::default()
         };
         self.0.iter().map(single).collect()
+    }
+
+    /// Configuration values need no consent.
+    fn texts(&self, _: &Surroundings<'_>) -> Vec<GrantText> {
+        Vec::new()
     }
 }
 

@@ -106,6 +106,20 @@ impl MissingGrant {
         }
     }
 
+    /// Formats the value as it is typed on a command line: a pattern or a name without quotes, a
+    /// table as in a file, and `KEY=VALUE` for an entry of a table.
+    pub fn typed(&self) -> String {
+        let plain = |value: &str| {
+            let text = value.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            text.unwrap_or(value).to_owned()
+        };
+        match (&self.form, self.entry.split_once(" = ")) {
+            (Form::Setting, Some((_, value))) => plain(value),
+            (Form::Table { .. }, Some((key, value))) => format!("{key}={}", plain(value)),
+            _ => plain(&self.entry),
+        }
+    }
+
     /// Returns true if the entry is a whole setting.
     pub fn is_setting(&self) -> bool {
         self.form == Form::Setting
@@ -118,17 +132,18 @@ mod tests {
 
     #[test]
     fn missing_grants_are_formatted_as_written() {
-        let check = |missing: MissingGrant, setting: &str, advice: &str| {
+        let check = |missing: MissingGrant, setting: &str, typed: &str, advice: &str| {
             assert_eq!(missing.as_setting(), setting);
+            assert_eq!(missing.typed(), typed);
             assert_eq!(missing.advice(&format!("`{}`", missing.place("g"))), advice);
         };
         let list = MissingGrant::of_list("env", "\"A\"".to_owned());
-        check(list, "env = [\"A\"]", "add `\"A\"` to `g.env`");
+        check(list, "env = [\"A\"]", "A", "add `\"A\"` to `g.env`");
         let table = MissingGrant::of_table("secrets", "a = {}".to_owned(), "a");
         assert_eq!(table.of_ceiling(), MissingGrant::of_list("secrets", "\"a\"".to_owned()));
-        check(table, "secrets = { a = {} }", "add `a = {}` to `g.secrets`");
+        check(table, "secrets = { a = {} }", "a={}", "add `a = {}` to `g.secrets`");
         let caller = "tools = \"caller\"";
         let setting = MissingGrant::setting("tools", caller.to_owned());
-        check(setting, caller, "set `tools = \"caller\"` in `g`");
+        check(setting, caller, "caller", "set `tools = \"caller\"` in `g`");
     }
 }

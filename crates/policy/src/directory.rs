@@ -1,5 +1,7 @@
 //! Directories of the host that a tool can use.
 
+mod consent;
+
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Grants;
+use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{DefaultCeiling, Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords};
 
@@ -228,6 +231,10 @@ impl Kind for Vec<DirectoryGrant> {
     fn singles(&self) -> Vec<Grants> {
         self.iter().map(|grant| vec![grant.clone()].into()).collect()
     }
+
+    fn texts(&self, around: &Surroundings<'_>) -> Vec<GrantText> {
+        self.iter().map(|grant| consent::text(grant, around)).collect()
+    }
 }
 
 impl KindRequest for PathRequest {
@@ -250,6 +257,15 @@ impl KindRequest for PathRequest {
     /// A directory that contains the path or is below it is a part.
     fn is_granted_in_part(&self, grants: &Grants) -> bool {
         grants.directories.iter().any(|grant| grant.guest.overlaps(&self.guest))
+    }
+
+    /// Only the guest path of a requested directory is known.
+    fn consent(&self, _: bool) -> (Option<Ability>, Vec<Risk>) {
+        let ability = match self.access {
+            Access::ReadOnly => Ability::ReadInside,
+            Access::ReadWrite => Ability::WriteInside,
+        };
+        (self.is_workspace().then_some(ability), Vec::new())
     }
 }
 

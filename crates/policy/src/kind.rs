@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::{Decision, Grants, KINDS, Request};
 
 /// The declaration of a kind of grants: its key in files, and its words for people.
@@ -103,6 +104,18 @@ pub trait Kind {
 
     /// Returns each grant as the only grant of a tool.
     fn singles(&self) -> Vec<Grants>;
+
+    /// Formats the setting under `[ceiling.grants]` that allows these grants, in TOML. `None` if the
+    /// kind has no ceiling.
+    fn as_ceiling(&self) -> Option<String> {
+        None
+    }
+
+    /// Formats each grant for consent, with its ability and risks.
+    fn texts(&self, _around: &Surroundings<'_>) -> Vec<GrantText> {
+        let text = |line| GrantText::new(format!("has {line}"), None, Vec::new());
+        self.lines().into_iter().map(text).collect()
+    }
 }
 
 /// A request for a grant of one kind. It is formatted as the grant that would allow it.
@@ -127,6 +140,12 @@ pub trait KindRequest: fmt::Display {
     fn is_granted_in_part(&self, grants: &Grants) -> bool {
         let key = self.info().key;
         grants.kinds().into_iter().any(|kind| kind.key() == key && !kind.is_empty())
+    }
+
+    /// Returns the ability and the risks of a grant of the request. `by_proxy` is true if a proxy
+    /// resolves the names of hosts.
+    fn consent(&self, _by_proxy: bool) -> (Option<Ability>, Vec<Risk>) {
+        (None, Vec::new())
     }
 }
 
@@ -185,6 +204,11 @@ impl TypedRequest {
 }
 
 impl RefusalWords {
+    /// Returns the word that the audit log has for the kind with a key under `grants`.
+    pub fn kind_of(key: &'static str) -> &'static str {
+        KindInfo::of_key(key).and_then(|kind| kind.refusals).map_or(key, |words| words.kind)
+    }
+
     /// Returns the words for a kind in the audit log.
     pub fn of_kind(kind: &str) -> Option<&'static Self> {
         KINDS.iter().filter_map(|info| info.refusals.as_ref()).find(|words| words.kind == kind)

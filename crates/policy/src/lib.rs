@@ -10,6 +10,7 @@
 pub mod addresses;
 mod approval;
 mod config_value;
+pub mod consent;
 mod decision;
 mod directory;
 pub mod http;
@@ -46,6 +47,8 @@ use std::fmt;
 use kitbag_contract::WORKSPACE_GUEST_PATH;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use self::consent::{Ability, Risk};
 
 /// The kinds of grants, in the order in which they are shown for consent: the worst first.
 pub static KINDS: [KindInfo; 7] = [
@@ -325,6 +328,12 @@ impl Request {
     /// Returns the key of the kind under `grants`.
     pub fn key(&self) -> &'static str {
         self.of_kind().info().key
+    }
+
+    /// Returns the ability and the risks of a grant of the request. `by_proxy` is true if a proxy
+    /// resolves the names of hosts.
+    pub fn consent(&self, by_proxy: bool) -> (Option<Ability>, Vec<Risk>) {
+        self.of_kind().consent(by_proxy)
     }
 
     /// Returns true if each call of a built-in receives its own grant, since the grant depends on

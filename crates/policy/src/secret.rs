@@ -1,18 +1,19 @@
 //! Secrets and the ways to add a value to a request.
 
+mod kind;
+
+pub(crate) use kind::KIND;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
 use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::decision::{Decision, MissingGrant};
 use crate::http::{Host, HostPattern, HttpRequest, Scheme, UrlPattern, UrlPatternError};
-use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, TypedRequest};
 use crate::variable::VariableName;
-use crate::{Grants, Request};
 
 /// The name of a secret, which matches `^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,63}$`. The name is not secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -215,76 +216,9 @@ pub(crate) fn decide(grants: &[SecretGrant], request: &SecretRequest) -> Decisio
     }
 }
 
-impl KindRequest for SecretRequest {
-    fn info(&self) -> &'static KindInfo {
-        &KIND
-    }
-
-    fn decide(&self, grants: &Grants) -> Decision {
-        decide(&grants.secrets, self)
-    }
-
-    fn brief(&self) -> String {
-        self.to_string()
-    }
-}
-
 impl fmt::Display for SecretRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "secret {}", self.name)
-    }
-}
-
-/// The kind of these grants. A secret is useless without a grant of the network.
-pub(crate) const KIND: KindInfo = KindInfo {
-    typed: Some(TypedRequest::new("secret", 1..=1, |words| {
-        let name = SecretName::new(&*words[0]).map_err(|error| error.to_string())?;
-        Ok(Request::Secret(SecretRequest { name }))
-    })),
-    ..KindInfo::new(SecretGrant::KEY, "secrets", GrantForm::Table)
-};
-
-impl Kind for Vec<SecretGrant> {
-    fn info(&self) -> &'static KindInfo {
-        &KIND
-    }
-
-    fn is_empty(&self) -> bool {
-        self.as_slice().is_empty()
-    }
-
-    fn effects(&self) -> Effects {
-        Effects::default()
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.iter().map(SecretGrant::to_string).collect()
-    }
-
-    fn brief(&self) -> Vec<String> {
-        self.iter().map(|grant| format!("secret {}", grant.name)).collect()
-    }
-
-    fn to_json(&self) -> Value {
-        let secret = |grant: &SecretGrant| {
-            let to = grant.within.iter().flatten().map(UrlPattern::to_string);
-            let to = grant.within.is_some().then(|| to.collect::<Value>());
-            let value = to.map_or(json!({}), |to| json!({ "to": to }));
-            (grant.name.to_string(), value)
-        };
-        // Secrets that are only in a variable are not typed here.
-        self.iter().filter(|grant| grant.added.is_some()).map(secret).collect()
-    }
-
-    fn uncovered(&self, own: &Grants) -> Option<String> {
-        let is_held = |grant: &SecretGrant| own.secrets.iter().any(|own| own.holds(grant));
-        self.iter().find(|grant| !is_held(grant)).map(SecretGrant::to_string)
-    }
-
-    fn singles(&self) -> Vec<Grants> {
-        let single =
-            |grant: &SecretGrant| Grants { secrets: vec![grant.clone()], ..Grants::default() };
-        self.iter().map(single).collect()
     }
 }
 
@@ -534,6 +468,7 @@ impl fmt::Display for Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Grants, Kind};
 
     #[test]
     fn secret_names_have_no_separators() {

@@ -212,6 +212,10 @@ impl Kind for Option<StorageGrant> {
     fn singles(&self) -> Vec<Grants> {
         self.iter().map(|grant| Grants { storage: Some(*grant), ..Grants::default() }).collect()
     }
+
+    fn as_ceiling(&self) -> Option<String> {
+        self.as_ref().map(StorageGrant::as_setting)
+    }
 }
 
 impl KindRequest for StorageRequest {

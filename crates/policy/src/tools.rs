@@ -18,6 +18,7 @@ use kitbag_contract::ToolName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords, TypedRequest};
 use crate::rate::Rates;
@@ -443,6 +444,11 @@ impl KindRequest for RequestedTool {
             Self::Alias { alias, .. } => format!("calls {alias}"),
         }
     }
+
+    fn consent(&self, _: bool) -> (Option<Ability>, Vec<Risk>) {
+        let risk = matches!(self, Self::Caller).then_some(Risk::CallerTools);
+        (Some(Ability::CallTools), risk.into_iter().collect())
+    }
 }
 
 const CALLER_BRIEF: &str = "calls every tool that its caller may call";
@@ -543,5 +549,26 @@ impl Kind for ToolGrants {
                 .map(|(alias, grant)| single(Self::aliases([(alias.clone(), grant.clone())])))
                 .collect(),
         }
+    }
+
+    fn as_ceiling(&self) -> Option<String> {
+        let value = match self {
+            Self::Caller => format!("\"{}\"", Self::CALLER),
+            _ => {
+                let names = self.iter().map(|(_, grant)| format!("\"{}\"", grant.tool));
+                format!("[{}]", names.collect::<Vec<_>>().join(", "))
+            }
+        };
+        Some(format!("{} = {value}", Self::KEY))
+    }
+
+    fn texts(&self, _: &Surroundings<'_>) -> Vec<GrantText> {
+        let risk = (*self == Self::Caller).then_some(Risk::CallerTools);
+        let text = |line: String| {
+            let called = ["tools → ", "tool "].iter().find_map(|word| line.strip_prefix(word));
+            let line = format!("calls {}", called.unwrap_or(&line));
+            GrantText::new(line, Some(Ability::CallTools), risk.into_iter().collect())
+        };
+        self.lines().into_iter().map(text).collect()
     }
 }

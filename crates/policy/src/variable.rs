@@ -8,6 +8,7 @@ use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, TypedRequest};
 use crate::{Grants, Request, secret};
@@ -221,6 +222,20 @@ impl Kind for Vec<VariableGrant> {
             |grant: &VariableGrant| Grants { variables: vec![grant.clone()], ..Grants::default() };
         self.iter().map(single).collect()
     }
+
+    fn as_ceiling(&self) -> Option<String> {
+        let names: Vec<_> = self.iter().map(|grant| grant.name.as_entry()).collect();
+        Some(format!("{} = [{}]", VariableGrant::KEY, names.join(", ")))
+    }
+
+    fn texts(&self, _: &Surroundings<'_>) -> Vec<GrantText> {
+        // The variables of a request are classified even if they are unset now.
+        let text = |VariableGrant { name, .. }: &VariableGrant| {
+            let line = format!("reads an environment variable of yours: {name}");
+            GrantText::new(line, Some(Ability::Variables), risks(name))
+        };
+        self.iter().map(text).collect()
+    }
 }
 
 impl KindRequest for VariableRequest {
@@ -244,6 +259,14 @@ impl KindRequest for VariableRequest {
         let mut secrets = grants.secrets.iter();
         !grants.variables.is_empty() || secrets.any(|secret| !secret.variables.is_empty())
     }
+
+    fn consent(&self, _: bool) -> (Option<Ability>, Vec<Risk>) {
+        (Some(Ability::Variables), risks(&self.name))
+    }
+}
+
+fn risks(name: &VariableName) -> Vec<Risk> {
+    if name.looks_like_secret() { vec![Risk::SecretVariable] } else { Vec::new() }
 }
 
 fn brief(name: &VariableName) -> String {
@@ -345,6 +368,16 @@ mod tests {
         for other in others.split_whitespace() {
             assert!(!name(other).looks_like_secret(), "{other}");
         }
+    }
+
+    #[test]
+    fn variable_names_that_suggest_secrets_are_found() {
+        let check = |name: &str, expected: &[Risk]| {
+            assert_eq!(risks(&VariableName::new(name).unwrap()), expected, "{name}");
+        };
+        check("LANG", &[]);
+        check("GITHUB_TOKEN", &[Risk::SecretVariable]);
+        check("AWS_SECRET_ACCESS_KEY", &[Risk::SecretVariable]);
     }
 
     #[test]

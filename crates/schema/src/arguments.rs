@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod cases;
 mod coercion;
-mod unknown;
+mod unknown_keys;
 mod views;
 
 use kitbag_base::json::{self, Digits, JsonBudget, pointer};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use self::coercion::Coercer;
 pub use self::coercion::Coercion;
-use self::unknown::remove_unknown;
+use self::unknown_keys::remove_unknown;
 use self::views::Views;
 use crate::error::CheckError;
 use crate::plain::fits_plainly;

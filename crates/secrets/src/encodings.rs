@@ -38,13 +38,13 @@ pub(crate) fn spellings(text: &[u8]) -> Vec<Vec<u8>> {
 pub(crate) struct Decoded {
     pub(crate) bytes: Vec<u8>,
     /// The escapes, in order.
-    escapes: Vec<Place>,
+    escapes: Vec<DecodedEscape>,
     /// The number of bytes before an incomplete escape at the end. Default: all.
     pub(crate) whole: usize,
 }
 
 /// An escape and the bytes that it encodes.
-struct Place {
+struct DecodedEscape {
     /// The range of the decoded bytes.
     bytes: Range<usize>,
     source: Range<usize>,
@@ -101,7 +101,7 @@ pub(crate) fn decode(source: &[u8], escapes: Escapes) -> Option<Decoded> {
         at = next + length;
         if length > 1 {
             let bytes = start..decoded.bytes.len();
-            decoded.escapes.push(Place { bytes, source: next..at });
+            decoded.escapes.push(DecodedEscape { bytes, source: next..at });
         }
         match escapes.next(&source[at..]) {
             Some(offset) => next = at + offset,

@@ -313,8 +313,8 @@ async fn question(
 }
 
 /// Returns how to allow the call without a question: the change to make at the place of each rule.
-fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
-    let own = inner.config.own_file.as_deref();
+fn advice(state: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -> String {
+    let own = state.config.own_file.as_deref();
     let own = own.map_or("your user config".into(), |path| path.to_string_lossy());
     let name = &tool.name;
     let line = format!("set `approve = \"never\"` under `[tools.{name}]` in {own}");
@@ -335,15 +335,15 @@ fn advice(inner: &ToolboxState, tool: &Tool, asking: &[Sourced<ApprovalRule>]) -
 
 /// Logs the answer to the question in the audit log.
 fn log(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: &PreparedCall,
     context: &CallContext,
     answer: &str,
     by: Option<String>,
 ) {
-    if let (Some(audited), Some(auditor)) = (&context.audited, &inner.auditor) {
+    if let (Some(audited), Some(auditor)) = (&context.audited, &state.auditor) {
         let owner = context.owner.as_ref().unwrap_or(&context.caller);
         let by = by.map(|origin| format!("{owner} ({origin})"));
-        audited.approval(auditor, &inner.config, &context.caller, call, answer, by);
+        audited.approval(auditor, &state.config, &context.caller, call, answer, by);
     }
 }

@@ -16,8 +16,8 @@ use kitbag_base::text::{escape, is_hidden, shown};
 use kitbag_config::{Audit, Config};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::canonical;
-use kitbag_host::{Completion, Component, FileActivity, PathList, Refusal, Refusals, RefusedKind};
-use kitbag_policy::Grants;
+use kitbag_host::{Completion, Component, FileActivity, LOOKUP, PathList, Refusal, Refusals};
+use kitbag_policy::{DirectoryGrant, Grants, RefusalWords, ToolGrants};
 use kitbag_state::audit::{
     ApprovalEvent, AuditError, AuditEvent, Auditor, CallEvent, CallHead, ClientEvent, PathsEvent,
     RefusalEvent, RequestEvent, StartEvent, SummaryEvent,
@@ -222,14 +222,16 @@ impl Audited {
         let requests = mem::take(&mut completion.requests);
         let names = Names::new(config, temporary);
         let mut refusals = mem::take(&mut completion.refusals);
-        refusals.kept.retain_mut(|refusal| match refusal.kind {
-            RefusedKind::File => {
+        refusals.kept.retain_mut(|refusal| match refusal.key {
+            DirectoryGrant::KEY => {
                 refusal.target = names.of(&refusal.target);
                 true
             }
-            RefusedKind::Tool | RefusedKind::Lookup => {
-                let is_refusal = refusal.kind == RefusedKind::Tool || has_tool(&refusal.target);
-                refusal.kind = RefusedKind::Tool;
+            ToolGrants::KEY => {
+                let is_refusal = refusal.reason != LOOKUP || has_tool(&refusal.target);
+                if refusal.reason == LOOKUP {
+                    refusal.reason = "grant";
+                }
                 refusal.target = shown(&refusal.target).to_string();
                 is_refusal
             }
@@ -279,7 +281,7 @@ impl Audited {
 
     /// Records that a call of another tool was refused.
     pub(crate) fn refused_call(&self, alias: &str, reason: &'static str) {
-        self.refusals().note(RefusedKind::Tool, &shown(alias).to_string(), reason);
+        self.refusals().note(ToolGrants::KEY, &shown(alias).to_string(), reason);
     }
 
     /// Records that the call itself was refused although it has an answer.
@@ -464,7 +466,7 @@ fn refusal_event(call: &CallHead, refusal: Refusal) -> RefusalEvent {
         caller: call.caller.clone(),
         client: call.client.clone(),
         tool: call.tool.clone(),
-        kind: refusal.kind.word().to_owned(),
+        kind: RefusalWords::kind_of(refusal.key).to_owned(),
         target: refusal.target,
         reason: refusal.reason.to_owned(),
         by: refusal.by,

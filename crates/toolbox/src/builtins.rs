@@ -50,7 +50,7 @@ impl Builtin {
             serde_json::from_str(grants).expect("a built-in requests grants in the form of kitbag");
         let nothing = Grants::default();
         let required = requested.missing_required(&nothing);
-        let required: Vec<&str> = required.map(|(_, it)| &*it.as_setting().leak()).collect();
+        let required: Vec<_> = required.map(|(_, it)| (it.key, &*it.as_setting().leak())).collect();
         let (workspace, given_by_call): (Vec<_>, Vec<_>) =
             requested.directories.into_iter().partition(|it| it.guest == WORKSPACE_GUEST_PATH);
         let given_by_call: Vec<&str> =
@@ -117,11 +117,11 @@ mod tests {
         );
         check(
             r#"{"storage":true,"required":["storage"]}"#,
-            BuiltinTool { keeps: true, required: &["storage = true"], ..none() },
+            BuiltinTool { keeps: true, required: &[("storage", "storage = true")], ..none() },
         );
         check(
             r#"{"http":["https://docs.rs/**"],"required":["http"]}"#,
-            BuiltinTool { required: &["http = [\"https://docs.rs/**\"]"], ..none() },
+            BuiltinTool { required: &[("http", "http = [\"https://docs.rs/**\"]")], ..none() },
         );
     }
 }

@@ -9,15 +9,12 @@
 mod grants;
 mod imitation;
 mod render;
-mod risk;
 mod summary;
 
-pub use grants::{Surroundings, grant_items, kind_items, place, request_item};
+pub use grants::{grant_items, kind_items, request_item, surroundings};
 pub use imitation::imitated;
+pub use kitbag_policy::consent::{Ability, Risk, Severity, Surroundings, place, quoted};
 pub use render::{ScreenSize, cut_barred};
-pub use risk::{Risk, Severity};
-
-use kitbag_base::text::shown;
 
 /// A request for consent, for a person to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,27 +82,6 @@ pub enum RequestChange {
     Same,
 }
 
-/// An ability that a request gives, in the order in which the summary counts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ability {
-    /// Sends secrets with requests.
-    Secrets,
-    /// Sends requests over the network.
-    Network,
-    /// Changes files outside the workspace.
-    WriteOutside,
-    /// Reads files outside the workspace.
-    ReadOutside,
-    /// Changes files in the workspace.
-    WriteInside,
-    /// Reads files in the workspace.
-    ReadInside,
-    /// Reads environment variables.
-    Variables,
-    /// Calls other tools.
-    CallTools,
-}
-
 impl RequestItem {
     /// Creates a request without abilities and risks.
     pub fn new(requester: Requester, line: impl Into<String>) -> Self {
@@ -162,9 +138,4 @@ impl Requester {
             Self::Workspace => "the workspace".to_owned(),
         }
     }
-}
-
-/// Quotes third-party text as code. The text cannot end the quotes.
-pub fn quoted(text: &str) -> String {
-    format!("`{}`", shown(text).to_string().replace('`', "\\u{60}"))
 }

@@ -9,7 +9,7 @@ pub(crate) mod edge;
 pub(crate) mod host_paths;
 mod narrow;
 mod native;
-pub(crate) mod nested;
+pub(crate) mod nested_calls;
 mod prepare;
 mod record;
 mod run;

@@ -126,7 +126,7 @@ impl Toolbox {
         #[cfg(feature = "storage")]
         let storage =
             config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
-        let inner = ToolboxState {
+        let state = ToolboxState {
             host,
             config,
             builtins,
@@ -144,7 +144,7 @@ impl Toolbox {
             storage,
             plain,
         };
-        Self(Arc::new(inner), events)
+        Self(Arc::new(state), events)
     }
 
     /// Returns the same toolbox with a different receiver for the events of loading. Calls have

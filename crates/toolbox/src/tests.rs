@@ -3,5 +3,5 @@
 mod approval;
 mod audit;
 mod fake;
-mod nested;
+mod nested_calls;
 mod questions;

@@ -40,6 +40,11 @@ impl ConfiguredGrants {
         Self { is_of_workspace, ..Self::default() }
     }
 
+    /// Returns empty grants of these kinds, by key. As a ceiling they allow no grant of the kinds.
+    pub(crate) fn empty_of(kinds: impl Iterator<Item = &'static str>) -> Self {
+        Self { origins: kinds.map(|kind| (kind, Origin::Default)).collect(), ..Self::default() }
+    }
+
     pub(crate) fn set<T: Kind>(
         &mut self,
         kind: impl FnOnce(&mut Grants) -> &mut T,

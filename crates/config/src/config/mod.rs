@@ -7,7 +7,7 @@ mod network;
 mod output;
 mod parameters;
 mod person;
-mod recorded;
+mod record;
 pub(crate) mod rows;
 mod secret_files;
 mod secrets;
@@ -23,7 +23,7 @@ pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use person::{Person, PersonName, PersonNameError};
-pub use recorded::{LockedManifest, LockedTool, Recorded};
+pub use record::{LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,

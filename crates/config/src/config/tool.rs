@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::grants::ConfiguredGrants;
 use super::parameters::Parameters;
-use super::recorded::Recorded;
+use super::record::Recorded;
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::toolsets::Disabled;

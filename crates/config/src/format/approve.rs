@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::grants::ConditionConfig;
-use crate::format::spanned::{StringOr, Table, Written};
+use crate::format::span::{StringOr, Table, Written};
 
 /// The calls that need approval.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::format::spanned::{AnyValue, BoolOr, StringOr, Table, Written};
+use crate::format::span::{AnyValue, BoolOr, StringOr, Table, Written};
 
 /// The access of a tool. Everything else is denied.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::grants::CeilingGrantsConfig;
-use crate::format::spanned::{At, Written};
+use crate::format::span::{At, Written};
 use crate::layers::limits::{LimitSet, with_limits};
 use crate::read::file::SourceFile;
 

@@ -12,14 +12,14 @@ mod limits;
 pub(crate) mod parse;
 pub(crate) mod schema;
 mod secrets;
-pub(crate) mod spanned;
+pub(crate) mod span;
 mod tool;
 
 pub(crate) use approve::{ApproveConfig, ClassConfig, WhenConfig};
 pub(crate) use grants::{
-    ConditionConfig, DirectoryGrantConfig, GrantsConfig, HttpConfig, HttpGrantConfig,
-    SecretGrantConfig, StorageConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig,
-    VariableConfig, grants_writing,
+    CeilingGrantsConfig, ConditionConfig, DirectoryGrantConfig, GrantsConfig, HttpConfig,
+    HttpGrantConfig, SecretGrantConfig, StorageConfig, ToolGrantConfig, ToolsCeilingConfig,
+    ToolsConfig, VariableConfig, grants_writing,
 };
 pub(crate) use limits::LimitsConfig;
 pub(crate) use secrets::{PlaceholderPart, SecretConfig};
@@ -33,7 +33,7 @@ use limits::CeilingConfig;
 use secrets::SecretStoreConfig;
 
 use crate::config::{AuditSync, NameResolution, ScreenAction};
-use crate::format::spanned::{BoolOr, Table, Written};
+use crate::format::span::{BoolOr, Table, Written};
 use crate::layers::toolsets::TOOLSETS;
 
 /// The configuration of kitbag: tools with their grants and limits, the server, and the knowledge

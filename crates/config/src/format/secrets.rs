@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::config::SecretStoreKind;
-use crate::format::spanned::Written;
+use crate::format::span::Written;
 
 /// A secret: the source of its value, and its destinations. Without `variable` and `command` the
 /// value is in the store (`kitbag secret set`).

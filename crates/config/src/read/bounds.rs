@@ -7,7 +7,7 @@ use kitbag_contract::ToolName;
 
 use super::own_files::OwnFiles;
 use crate::format::ConfigFile;
-use crate::format::spanned::{Entry, Table};
+use crate::format::span::{Entry, Table};
 use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::report::{Piece, Report};

@@ -16,7 +16,7 @@ use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
 use crate::format::parse::{Form, parse};
 use crate::format::schema::schema_of;
-use crate::format::spanned::{Span, Table, Written};
+use crate::format::span::{Span, Table, Written};
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::report::text::missing_key;

@@ -2,7 +2,7 @@
 
 mod bounds;
 pub(crate) mod file;
-mod found;
+mod input;
 pub(crate) mod lock;
 mod own_files;
 mod parser;
@@ -11,7 +11,7 @@ pub(crate) mod sources;
 mod texts;
 mod workspace;
 
-pub(crate) use found::{FoundScript, FoundTool, Locks, Read, Reading};
+pub(crate) use input::{FoundScript, FoundTool, Locks, Read, Reading};
 pub(crate) use workspace::{Workspace, workspace};
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use texts::Texts;
 use crate::config::Trust;
 use crate::format::ConfigFile;
 use crate::format::invalid_keys::InvalidKeys;
-use crate::format::spanned::Table;
+use crate::format::span::Table;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path;
 use crate::read::file::{Layer, SourceFile};
@@ -34,7 +34,7 @@ use crate::read::sources::{ScriptFile, Sources, TrustSource};
 use crate::report::{Piece, Report};
 use crate::trust::content::OwnContent;
 use crate::trust::examiner::{open_named, trust};
-use crate::trust::untrusted::{NamedTool, WithheldSwitch, counts_wholly, narrowed};
+use crate::trust::restrictions::{NamedTool, WithheldSwitch, counts_wholly, narrowed};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
 /// Reads the files. A file that cannot be understood has no settings.

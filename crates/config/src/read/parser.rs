@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kitbag_contract::ToolName;
 
-use super::found::FoundScript;
+use super::input::FoundScript;
 use super::texts::Texts;
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
@@ -12,7 +12,7 @@ use crate::format::parse::{Form, parse};
 use crate::format::schema::{
     OWN_KEYS, json_schema, manifest_schema, script_schema, workspace_schema,
 };
-use crate::format::spanned::Written;
+use crate::format::span::Written;
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::read::file::{Layer, SourceFile};
 use crate::read::lock::Lock;

@@ -181,9 +181,9 @@ pub struct BuiltinTool<'a> {
     pub keeps: bool,
     /// The guest paths of the directories that each call gives to the tool.
     pub given_by_call: &'a [&'a str],
-    /// The required kinds of grants, each as a line of `grants` in TOML. A tool without any grant
+    /// The required kinds of grants, each with a line of `grants` in TOML. A tool without any grant
     /// of such a kind is off unless configuration turns it on.
-    pub required: &'a [&'a str],
+    pub required: &'a [(&'a str, &'a str)],
     /// `true` if the tool requests the tools that its caller may call. It gets them by default.
     pub calls: bool,
 }

@@ -7,7 +7,7 @@ use kitbag_base::ByteSize;
 use kitbag_fs_guard::OpenError;
 
 use super::bounds;
-use crate::format::spanned::Span;
+use crate::format::span::Span;
 use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::read::sources::Sources;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use kitbag_base::text::{escape, is_hidden};
 
-use crate::format::spanned::Span;
+use crate::format::span::Span;
 
 /// The line that a diagnostic is about, or the part of it around the place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use kitbag_fs_guard::Link;
 use kitbag_policy::DirectoryGrant;
 
-use crate::format::spanned::{At, Span};
+use crate::format::span::{At, Span};
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::trust::destinations::is_led;

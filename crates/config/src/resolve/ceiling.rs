@@ -5,7 +5,7 @@ use super::limits::{Quantity, SIZE, TIME};
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
 use crate::format::schema::CEILING;
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::layers::limits::{EffectiveLimits, KnownLimits};
 use crate::layers::origin::Sourced;
 use crate::read::file::Layer;

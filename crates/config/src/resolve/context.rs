@@ -15,7 +15,7 @@ use kitbag_policy::{ApprovalRule, SecretName};
 use super::tools::switches::Switches;
 use crate::config::{ConfiguredGrants, Secret};
 use crate::format::invalid_keys::InvalidKeys;
-use crate::format::spanned::{At, Part, Written, last};
+use crate::format::span::{At, Part, Written, last};
 use crate::format::{ConfigFile, ToolConfig};
 use crate::layers::limits::KnownLimits;
 use crate::layers::origin::Sourced;

@@ -13,7 +13,7 @@ use kitbag_contract::{LEAST_SERVER_MEMORY, SERVER_MEMORY, SESSION_IDLE};
 use super::context::{ConfigFiles, Context, tables};
 use crate::format::LimitsConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::layers::limits::{EffectiveLimits, KnownLimits};
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::file::{Layer, SourceFile};

@@ -19,13 +19,13 @@ pub(crate) use limits::overrides;
 use ceiling::{ceilings, lowered};
 use context::{Context, Directories, tables};
 pub use grants::call::read_grant;
-use grants::ceiling::grant_ceiling;
+use grants::{empty_ceiling, grant_ceiling};
 use kitbag_fs_guard::{Guard, GuardedPaths};
-use tools::served;
+use tools::server_tools;
 use tools::switches::{Switches, WorkspacePlace};
 use user::approve;
 
-use crate::config::{Config, ConfiguredGrants, SecretStore, own_directories};
+use crate::config::{Config, SecretStore, own_directories};
 use crate::format::key::KeyPath;
 use crate::layers::limits::{EffectiveLimits, KnownLimits};
 use crate::layers::path::Bases;
@@ -104,7 +104,7 @@ pub(crate) fn resolve(
         ..GuardedPaths::default()
     });
     let is_ignored = ignored.is_some();
-    let nothing = ConfiguredGrants::nothing();
+    let nothing = empty_ceiling();
     let context = Context {
         configs: &configs,
         sources,
@@ -149,8 +149,8 @@ pub(crate) fn resolve(
     });
     let (mut tools, absent) = tools::all(&context, &found, named_script.as_ref(), &limits, report);
     if is_untrusted {
-        tools::untrusted::list(&context, &named, &mut tools, &limits);
-        tools::untrusted::name_switches(&context, &withheld, &mut tools);
+        tools::untrusted_tools::list(&context, &named, &mut tools, &limits);
+        tools::untrusted_tools::name_switches(&context, &withheld, &mut tools);
     }
     if let Some(call) = &sources.call_grants {
         grants::call::add(&context, &mut tools, call, report);
@@ -165,7 +165,7 @@ pub(crate) fn resolve(
     isolate::tools(&context, &mut tools, &limits, report);
     isolate::memory(&context, &mut server_memory, report);
     let mut unmatched = context.switches.unmatched(sources.builtins);
-    served::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    server_tools::choose(&mut tools, &configs, sources, &mut unmatched, report);
     let people = report.of_key("serve.tokens", |report| {
         user::people::people(&configs, own_file, &tools, &mut unmatched, report)
     });
@@ -178,7 +178,7 @@ pub(crate) fn resolve(
         workspace_trust.leave_out();
     }
     let limits = limits.under(overrides);
-    let unknown_arguments = served::unknown_arguments(&configs);
+    let unknown_arguments = server_tools::unknown_arguments(&configs);
     Config {
         root,
         has_workspace: exists,

@@ -13,7 +13,7 @@ use super::user::secret_files;
 use crate::config::{ConfiguredTool, Topic};
 use crate::format::TopicConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::{At, Part, Written, all, copied, last, merge};
+use crate::format::span::{At, Part, Written, all, copied, last, merge};
 use crate::layers::origin::Sourced;
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;

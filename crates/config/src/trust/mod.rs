@@ -3,6 +3,6 @@
 pub(crate) mod content;
 pub(crate) mod destinations;
 pub(crate) mod examiner;
+pub(crate) mod restrictions;
 pub(crate) mod review;
-pub(crate) mod untrusted;
 pub(crate) mod workspace;

@@ -20,7 +20,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::shown::{builtins, output};
+use crate::case_output::{builtins, output};
 use crate::support::Fixture;
 
 #[test]

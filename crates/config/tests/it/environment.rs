@@ -1,6 +1,6 @@
 //! Environment variables, configuration values, and a workspace's grants of them.
 
-use crate::shown::output;
+use crate::case_output::output;
 use crate::support::{Fixture, check_problems_of, check_rows};
 
 #[test]

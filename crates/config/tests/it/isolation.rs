@@ -4,7 +4,7 @@
 use kitbag_config::{Config, Disabled, Origin, Sourced, Sources, TrustSource};
 use kitbag_config::{load, load_isolated};
 
-use crate::shown::builtins;
+use crate::case_output::builtins;
 use crate::support::Fixture;
 
 /// The user config of every test.

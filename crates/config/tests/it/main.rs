@@ -3,6 +3,7 @@
 mod aliases;
 mod bounds;
 mod callable_tools;
+mod case_output;
 mod cases;
 mod ceilings;
 mod diagnostics;
@@ -26,7 +27,6 @@ mod scripts;
 mod secret_files;
 mod secrets;
 mod server;
-mod shown;
 mod storage;
 mod support;
 mod tools;

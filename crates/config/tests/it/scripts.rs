@@ -8,7 +8,7 @@ use kitbag_config::{Config, ConfigErrors, Origin, ScriptFile, ScriptTool, ToolSo
 use kitbag_policy::{Access, Kind};
 use serde_json::json;
 
-use crate::shown::builtins;
+use crate::case_output::builtins;
 use crate::support::{Fixture, problems};
 
 /// Counts the words of a file.

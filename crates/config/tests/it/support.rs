@@ -10,7 +10,7 @@ use kitbag_config::{
 };
 use tempfile::TempDir;
 
-use crate::shown::builtins;
+use crate::case_output::builtins;
 
 /// A temporary directory with a workspace `w`, a home directory `h` and other files of a test.
 pub(crate) struct Fixture {

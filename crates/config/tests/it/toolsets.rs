@@ -2,7 +2,7 @@
 
 use kitbag_config::{Config, Origin, Sourced, Sources, TOOLSETS, TrustSource, json_schema, load};
 
-use crate::shown::builtins;
+use crate::case_output::builtins;
 use crate::support::Fixture;
 
 fn config(fixture: &Fixture, change: impl FnOnce(&mut Sources<'_>)) -> Config {

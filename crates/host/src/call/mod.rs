@@ -31,7 +31,7 @@ use wasmtime::{Engine, Store, UpdateDeadline};
 use crate::call::capture::CapturedOutput;
 use crate::call::context::RunContext;
 use crate::call::guest_exit::GuestExit;
-use crate::call::refusals::{Refusals, RefusedAccess, RefusedKind};
+use crate::call::refusals::{LOOKUP, Refusals, RefusedAccess};
 use crate::call::report::{Emitted, Reports};
 use crate::call::state::{State, Stdio};
 use crate::call::truncate::truncate_outcome;
@@ -462,7 +462,7 @@ async fn run_guest<T>(
     let memory = ByteSize::bytes(limiter.memory_used() as u64);
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
-    let misses_tools = store.data().refused_calls.has(RefusedKind::Tool);
+    let misses_tools = store.data().refused_calls.kept.iter().any(|it| it.reason != LOOKUP);
     let tried_sockets = store.data().tried_sockets;
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
@@ -476,7 +476,7 @@ async fn run_guest<T>(
     let secrets = granted.secrets.clone();
     refusals.append(std::mem::take(&mut store.data_mut().refused_calls));
     refusals.kept.iter_mut().for_each(|refusal| secrets.mask(&mut refusal.target));
-    let sought = refusals.kept.iter().filter(|refusal| refusal.kind == RefusedKind::Lookup);
+    let sought = refusals.kept.iter().filter(|refusal| refusal.reason == LOOKUP);
     let sought_tools = sought.map(|refusal| refusal.target.clone()).take(SOUGHT_TOOLS).collect();
     Ok(GuestRun {
         result,

@@ -11,20 +11,8 @@ const KEPT: usize = 50;
 /// Maximum length of a target, in bytes.
 const TARGET_BYTES: usize = 256;
 
-/// Kind of a refused access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedKind {
-    /// An HTTP request.
-    Http,
-    /// A file or directory.
-    File,
-    /// A call of another tool.
-    Tool,
-    /// A lookup of another tool without a call. It is a refusal only if the tool exists.
-    Lookup,
-    /// A use of storage.
-    Storage,
-}
+/// The reason of a lookup of another tool without a call. It is a refusal only if the tool exists.
+pub const LOOKUP: &str = "lookup";
 
 /// A refused access, with the grant that would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,18 +23,6 @@ pub enum RefusedAccess {
     Request(HttpRefusal),
     /// A use of another kind of grant that was refused or failed.
     Grant(GrantRefusal),
-}
-
-impl RefusedKind {
-    /// Returns the word for the kind in the audit log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::File => "file",
-            Self::Tool | Self::Lookup => "tool",
-            Self::Storage => "storage",
-        }
-    }
 }
 
 impl RefusedAccess {
@@ -81,8 +57,8 @@ impl RefusedAccess {
 /// One refused access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Kind of the access.
-    pub kind: RefusedKind,
+    /// The key of the kind of grants.
+    pub key: &'static str,
     /// Method and origin of a request, path of a file, or alias of a called tool. Untrusted, and
     /// truncated if long.
     pub target: String,
@@ -105,8 +81,8 @@ pub struct Refusals {
 
 impl Refusals {
     /// Records a refusal.
-    pub fn note(&mut self, kind: RefusedKind, target: &str, reason: &'static str) {
-        self.add(Refusal { kind, target: target.to_owned(), reason, by: None, times: 1 });
+    pub fn note(&mut self, key: &'static str, target: &str, reason: &'static str) {
+        self.add(Refusal { key, target: target.to_owned(), reason, by: None, times: 1 });
     }
 
     /// Adds a refusal, or increments the count of an equal one.
@@ -116,19 +92,15 @@ impl Refusals {
             target.truncate(target.floor_char_boundary(TARGET_BYTES));
             target.push('…');
         }
-        let Refusal { kind, target, reason, by, times } = &refusal;
+        let Refusal { key, target, reason, by, times } = &refusal;
         let is_same = |it: &Refusal| {
-            it.kind == *kind && it.reason == *reason && it.target == *target && it.by == *by
+            it.key == *key && it.reason == *reason && it.target == *target && it.by == *by
         };
         match self.kept.iter().position(is_same) {
             Some(same) => self.kept[same].times += times,
             None if self.kept.len() < KEPT => self.kept.push(refusal),
             None => self.more += times,
         }
-    }
-
-    pub(crate) fn has(&self, kind: RefusedKind) -> bool {
-        self.kept.iter().any(|refusal| refusal.kind == kind)
     }
 
     /// Appends all refusals of another list.
@@ -140,14 +112,16 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use kitbag_policy::ToolGrants;
+
     use super::*;
 
     #[test]
     fn excess_refusals_are_only_counted() {
         let mut refusals = Refusals::default();
         for number in 0..100_000 {
-            refusals.note(RefusedKind::File, &format!("/w/{number}"), "secret");
-            refusals.note(RefusedKind::File, "/w/0", "secret");
+            refusals.note(DirectoryGrant::KEY, &format!("/w/{number}"), "secret");
+            refusals.note(DirectoryGrant::KEY, "/w/0", "secret");
         }
         assert_eq!((refusals.kept.len(), refusals.more), (KEPT, 100_000 - KEPT as u64));
         assert_eq!(refusals.kept[0].times, 100_001);
@@ -157,12 +131,12 @@ mod tests {
     fn equal_long_targets_are_cut_and_merged() {
         let mut refusals = Refusals::default();
         for _ in 0..2 {
-            refusals.note(RefusedKind::Tool, &"ä".repeat(1_000), "grant");
+            refusals.note(ToolGrants::KEY, &"ä".repeat(1_000), "grant");
         }
         let [refusal] = &refusals.kept[..] else { panic!("{refusals:?}") };
         assert_eq!((refusal.target.chars().count(), refusal.times), (TARGET_BYTES / 2 + 1, 2));
         let mut all = Refusals::default();
-        all.note(RefusedKind::Tool, &refusal.target, "depth");
+        all.note(ToolGrants::KEY, &refusal.target, "depth");
         all.append(refusals);
         assert_eq!(all.kept.len(), 2);
     }

@@ -7,7 +7,6 @@ use kitbag_contract::{Limits, STDIO_BYTES};
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::sockets::WasiSocketsCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
-use wasmtime_wasi_config::WasiConfig;
 use wasmtime_wasi_http::WasiHttpCtxView;
 
 use crate::call::capture::Capture;
@@ -15,8 +14,6 @@ use crate::call::random::Bounded;
 use crate::call::refusals::Refusals;
 use crate::call::report::Reports;
 use crate::error::CallError;
-#[cfg(feature = "storage")]
-use crate::grants::StorageView;
 use crate::grants::filesystem::{FilesystemView, Quota};
 use crate::grants::sockets::SocketsView;
 use crate::grants::{GrantContext, HeldGrants, ToolCalls, ToolPort, ToolsView};
@@ -92,13 +89,14 @@ impl State {
         &mut self.granted
     }
 
+    /// Returns the grants, and the table of the guest's handles.
+    pub(crate) fn granted_and_table(&mut self) -> (&mut HeldGrants, &mut ResourceTable) {
+        (&mut self.granted, &mut self.table)
+    }
+
     pub(crate) fn guarded(&mut self) -> FilesystemView<'_> {
         let wasi = WasiFilesystemCtxView { ctx: self.wasi.filesystem(), table: &mut self.table };
         FilesystemView { wasi, granted: &mut self.granted.directories, quota: &self.quota }
-    }
-
-    pub(crate) fn config(&mut self) -> WasiConfig<'_> {
-        WasiConfig::from(&self.granted.config)
     }
 
     pub(crate) fn http(&mut self) -> WasiHttpCtxView<'_> {
@@ -108,11 +106,6 @@ impl State {
     pub(crate) fn tools(&mut self) -> ToolsView<'_> {
         let Self { table, tools: port, refused_calls: refusals, .. } = self;
         ToolsView { table, port, refusals }
-    }
-
-    #[cfg(feature = "storage")]
-    pub(crate) fn storage(&mut self) -> StorageView<'_> {
-        self.granted.storage.view(&mut self.table)
     }
 
     pub(crate) fn noted_sockets(&mut self) -> SocketsView<'_> {

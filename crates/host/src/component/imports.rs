@@ -1,6 +1,6 @@
 //! The interfaces that a component may import.
 //!
-//! One table has the name of each interface, its purpose and its link function. Each component
+//! [`OFFERED`] has the name of each interface, its purpose and its link function. Each component
 //! gets a linker with exactly the interfaces that it imports, so it can reach nothing else.
 
 use kitbag_base::ByteSize;
@@ -12,48 +12,42 @@ use wasmtime::component::Linker;
 use wasmtime::component::types::{Component, ComponentItem};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
-use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random, sockets};
+use wasmtime_wasi::p2::bindings::{cli, clocks, random, sockets};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi::{ResourceTable, WasiView};
-use wasmtime_wasi_http::WasiHttp;
-use wasmtime_wasi_http::p2::bindings::http;
 use wasmtime_wasi_io::bindings::wasi::io;
 
 use crate::call::random::BoundedRandom;
 use crate::call::report::Reporting;
 use crate::call::state::State;
-use crate::grants::filesystem::GuardedFilesystem;
+use crate::grants;
 use crate::grants::sockets::RefusedSockets;
-use crate::grants::{HTTP_BYTES, ToolCalling, add_handler_to_linker};
-#[cfg(feature = "storage")]
-use crate::grants::{STORAGE_BYTES, add_atomics, add_batch, add_store};
-
-type Add = fn(&mut Linker<State>) -> wasmtime::Result<()>;
+use crate::interface::{Interface, Interfaces, Version};
 
 /// The contract's interface for reports of a tool.
 const REPORTS: &str = "kitbag:tool/host";
 
-/// The contract's interface for calling other tools.
-const TOOLS: &str = "kitbag:tool/tools";
+/// The interfaces that kitbag offers: those of every call, and those of each kind of grants.
+const OFFERED: &[Interfaces] = &[
+    Interfaces {
+        version: Version::Exactly(VERSION),
+        bytes: ByteSize::bytes(0),
+        list: &[(REPORTS, "log, progress, and content other than text", |l| {
+            contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
+        })],
+    },
+    BASE,
+    grants::config::INTERFACES,
+    grants::filesystem::INTERFACES,
+    grants::http::INTERFACES,
+    #[cfg(feature = "storage")]
+    grants::storage::INTERFACES,
+    grants::tools::INTERFACES,
+];
 
-/// The interface for configuration values. It has not been released, so one version is offered.
-const CONFIG: &str = "wasi:config/store";
-const CONFIG_VERSION: &str = "0.2.0-rc.1";
-
-/// Prefix of the storage interfaces. They are unreleased like [`CONFIG`], so one version is
-/// offered.
-const STORAGE: &str = "wasi:keyvalue/";
-const STORAGE_VERSION: &str = "0.2.0-draft";
-
-/// The interfaces that kitbag offers: name, purpose, link function.
-const OFFERED: &[(&str, &str, Add)] = &[
-    (REPORTS, "log, progress, and content other than text", |l| {
-        contract::host::add_to_linker::<_, Reporting>(l, State::reporting)
-    }),
-    (TOOLS, "calls of granted tools", |l| {
-        contract::tools::add_to_linker::<_, ToolCalling>(l, State::tools)
-    }),
+/// The interfaces of WASI that need no grant or grant nothing.
+const BASE: Interfaces = Interfaces::of_wasi(&[
     ("wasi:cli/environment", "granted variables, no arguments", |l| {
         cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
@@ -88,35 +82,9 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:clocks/wall-clock", "date and time", |l| {
         clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
     }),
-    (CONFIG, "granted configuration values", |l| {
-        wasmtime_wasi_config::add_to_linker(l, State::config)
-    }),
-    ("wasi:filesystem/preopens", "granted directories", |l| {
-        filesystem::preopens::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
-    }),
-    ("wasi:filesystem/types", "files in granted directories", |l| {
-        filesystem::types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
-    }),
-    ("wasi:http/outgoing-handler", "requests that a grant allows", add_handler_to_linker),
-    ("wasi:http/types", "requests that a grant allows", |l| {
-        let options = http::types::LinkOptions::default();
-        http::types::add_to_linker::<_, WasiHttp>(l, &options, State::http)
-    }),
     ("wasi:io/error", "streams", |l| io::error::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/poll", "streams", |l| io::poll::add_to_linker::<_, Table>(l, State::table)),
     ("wasi:io/streams", "streams", |l| io::streams::add_to_linker::<_, Table>(l, State::table)),
-    #[cfg(feature = "storage")]
-    ("wasi:keyvalue/atomics", "stored data of the tool, if granted", |l| {
-        add_atomics(l, State::storage)
-    }),
-    #[cfg(feature = "storage")]
-    ("wasi:keyvalue/batch", "stored data of the tool, if granted", |l| {
-        add_batch(l, State::storage)
-    }),
-    #[cfg(feature = "storage")]
-    ("wasi:keyvalue/store", "stored data of the tool, if granted", |l| {
-        add_store(l, State::storage)
-    }),
     ("wasi:random/random", "random bytes", |l| {
         random::random::add_to_linker::<_, BoundedRandom>(l, State::random)
     }),
@@ -150,10 +118,7 @@ const OFFERED: &[(&str, &str, Add)] = &[
     ("wasi:sockets/udp-create-socket", NO_NETWORK, |l| {
         sockets::udp_create_socket::add_to_linker::<_, RefusedSockets>(l, State::noted_sockets)
     }),
-];
-
-/// The version of WASI offered; a later patch release also matches.
-const WASI: semver::Version = semver::Version::new(0, 2, 0);
+]);
 
 /// Returns the purpose of an import, or `None` if it is not offered.
 pub(crate) fn offered(import: &str) -> Option<&'static str> {
@@ -163,14 +128,12 @@ pub(crate) fn offered(import: &str) -> Option<&'static str> {
 /// Returns the host memory that a call needs for the interfaces that its component imports, in
 /// addition to what every call needs.
 pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
-    let imports =
-        |package: &str| component.imports(engine).any(|(name, _)| name.starts_with(package));
-    let http = if imports("wasi:http/") { HTTP_BYTES.as_u64() } else { 0 };
-    #[cfg(feature = "storage")]
-    let storage = if imports(STORAGE) { STORAGE_BYTES.as_u64() } else { 0 };
-    #[cfg(not(feature = "storage"))]
-    let storage = 0;
-    ByteSize::bytes(http + storage)
+    let is_imported = |(own, ..): &Interface| {
+        let mut imports = component.imports(engine);
+        imports.any(|(name, _)| name.split_once('@').is_some_and(|(name, _)| name == *own))
+    };
+    let used = OFFERED.iter().filter(|interfaces| interfaces.list.iter().any(is_imported));
+    ByteSize::bytes(used.map(|interfaces| interfaces.bytes.as_u64()).sum())
 }
 
 /// Links the imports that kitbag offers.
@@ -180,8 +143,8 @@ pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
 pub(crate) fn link(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     let used = component.imports(&engine).filter(|(_, import)| !is_types(&engine, &import.ty));
-    for (_, _, add) in used.filter_map(|(name, _)| find(name)) {
-        add(linker)?;
+    for (_, _, link) in used.filter_map(|(name, _)| find(name)) {
+        link(linker)?;
     }
     Ok(())
 }
@@ -191,18 +154,10 @@ fn is_types(engine: &Engine, import: &ComponentItem) -> bool {
     instance.exports(engine).all(|(_, export)| matches!(export.ty, ComponentItem::Type(_)))
 }
 
-fn find(import: &str) -> Option<&'static (&'static str, &'static str, Add)> {
+fn find(import: &str) -> Option<&'static Interface> {
     let (name, version) = import.split_once('@')?;
-    let fits = match name {
-        REPORTS | TOOLS => version == VERSION,
-        CONFIG => version == CONFIG_VERSION,
-        name if name.starts_with(STORAGE) => version == STORAGE_VERSION,
-        _ => {
-            let version = semver::Version::parse(version).ok()?;
-            version.major == WASI.major && version.minor == WASI.minor
-        }
-    };
-    OFFERED.iter().find(|(offered, ..)| fits && *offered == name)
+    let offered = OFFERED.iter().filter(|interfaces| interfaces.version.includes(version));
+    offered.filter_map(|interfaces| interfaces.named(name)).next()
 }
 
 struct Table;
@@ -228,7 +183,7 @@ mod tests {
         check("wasi:config/store@0.2.0", None);
         #[cfg(feature = "storage")]
         for interface in ["atomics", "batch", "store"] {
-            let name = format!("{STORAGE}{interface}");
+            let name = format!("wasi:keyvalue/{interface}");
             let gives = Some("stored data of the tool, if granted");
             check(&format!("{name}@0.2.0-draft"), gives);
             check(&format!("{name}@0.2.0-draft2"), None);
@@ -238,6 +193,20 @@ mod tests {
         check("wasi:http/outgoing-handler@0.2.0", Some("requests that a grant allows"));
         check("wasi:http/outgoing-handler@0.3.0", None);
         check("acme:cli/stdin@0.2.0", None);
+    }
+
+    #[test]
+    fn each_kind_has_the_interfaces_that_use_it() {
+        for kind in kitbag_policy::KINDS.iter().filter(|kind| is_built(kind)) {
+            let Some(prefix) = kind.imports else { continue };
+            let mut offered = OFFERED.iter().flat_map(|interfaces| interfaces.list);
+            assert!(offered.any(|(name, ..)| name.starts_with(prefix)), "{}", kind.key);
+        }
+    }
+
+    /// Returns false for storage in a build without it.
+    fn is_built(kind: &kitbag_policy::KindInfo) -> bool {
+        cfg!(feature = "storage") || kind.key != kitbag_policy::StorageGrant::KEY
     }
 
     #[test]

@@ -5,8 +5,6 @@
 
 mod handler;
 
-pub(crate) use handler::add_handler_to_linker;
-
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -19,16 +17,20 @@ use kitbag_http::{
     Account, BoxError, CallLimits, Client, FailedConnection, IncomingBody, RefusedRequest,
     RequestError, RequestRecord, RequestTimes, Requests, TimePhase,
 };
+use kitbag_policy::HttpGrant;
 use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
 use wasmtime_wasi::ResourceTable;
+use wasmtime_wasi_http::p2::bindings::http::types;
 use wasmtime_wasi_http::{
-    Error, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
 use super::context::GrantContext;
 use super::secrets::HeldSecrets;
-use crate::call::refusals::{Refusal, Refusals, RefusedKind};
+use crate::call::refusals::{Refusal, Refusals};
+use crate::call::state::State;
+use crate::interface::{Interfaces, Version};
 
 /// Maximum size of the header fields in one `fields` resource. A guest may have up to
 /// [`HANDLES`](crate::limits::HANDLES) of these resources.
@@ -39,7 +41,21 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Host memory for the HTTP requests of one call: header fields, 16 MiB; and the buffers of 16
 /// active and 50 waiting requests, regardless of the limit on their number.
-pub(crate) const HTTP_BYTES: ByteSize = ByteSize::mib(32);
+const HTTP_BYTES: ByteSize = ByteSize::mib(32);
+
+pub(crate) const INTERFACES: Interfaces = Interfaces {
+    version: Version::Wasi,
+    bytes: HTTP_BYTES,
+    list: &[
+        ("wasi:http/outgoing-handler", PURPOSE, handler::add_handler_to_linker),
+        ("wasi:http/types", PURPOSE, |l| {
+            let options = types::LinkOptions::default();
+            types::add_to_linker::<_, WasiHttp>(l, &options, State::http)
+        }),
+    ],
+};
+
+const PURPOSE: &str = "requests that a grant allows";
 
 pub(crate) struct HeldHttp {
     context: WasiHttpCtx,
@@ -120,9 +136,9 @@ impl HeldHttp {
         let Some(requests) = &self.sending.requests else { return refusals };
         let (refused, more) = requests.refused();
         for RefusedRequest { method, origin, kind, by, times } in refused {
-            let (kind, reason) = (RefusedKind::Http, kind.as_str());
             let target = format!("{method} {origin}").trim_end().to_owned();
-            refusals.add(Refusal { kind, target, reason, by, times });
+            let (key, reason) = (HttpGrant::KEY, kind.as_str());
+            refusals.add(Refusal { key, target, reason, by, times });
         }
         refusals.more += more;
         refusals

@@ -1,29 +1,25 @@
 //! Open grants of a running call: the only list of grant kinds in this crate. The module
 //! `filesystem` opens directories; every other kind has a module below this one.
 
+pub(crate) mod config;
 pub(crate) mod filesystem;
+pub(crate) mod http;
 pub(crate) mod sockets;
+#[cfg(feature = "storage")]
+pub(crate) mod storage;
+pub(crate) mod tools;
 
 mod context;
-mod http;
 mod secrets;
-#[cfg(feature = "storage")]
-mod storage;
-mod tools;
 
 pub(crate) use context::GrantContext;
 pub use context::ToolStorage;
-pub(crate) use http::{HTTP_BYTES, add_handler_to_linker};
 pub(crate) use secrets::HeldSecrets;
-#[cfg(feature = "storage")]
-pub(crate) use storage::{
-    HeldStorage, STORAGE_BYTES, StorageView, add_atomics, add_batch, add_store,
-};
 pub use tools::{
     CallableTool, NestedRequest, NestedRequests, PendingAnswer, ToolAnswer, ToolCalls, ToolPort,
     ToolStart, ToolSuccess,
 };
-pub(crate) use tools::{TOOLS_BYTES, ToolCalling, ToolsView};
+pub(crate) use tools::{TOOLS_BYTES, ToolsView};
 
 use std::time::Instant;
 
@@ -38,6 +34,8 @@ use crate::call::refusals::{Refusals, RefusedAccess};
 use crate::error::CallError;
 use crate::grants::filesystem::CallDirectories;
 use crate::grants::http::HeldHttp;
+#[cfg(feature = "storage")]
+use crate::grants::storage::HeldStorage;
 
 pub(crate) struct HeldGrants {
     pub(crate) directories: CallDirectories,

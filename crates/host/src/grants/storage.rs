@@ -13,18 +13,20 @@ use kitbag_policy::{
     Decision, GrantRefusal, Grants, Request, StorageGrant, StorageRequest, decide,
 };
 use kitbag_state::storage::{Namespace, StorageError};
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
+use wasmtime::component::{HasData, Resource, ResourceTable, ResourceTableError};
 
 use self::bindings::wasi::keyvalue::{atomics, batch, store};
 use super::context::GrantContext;
-use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::refusals::Refusals;
+use crate::call::state::State;
+use crate::interface::{Interfaces, Version};
 
 /// Maximum number of bytes that one operation returns to a guest.
 const ANSWER_BYTES: ByteSize = ByteSize::mib(16);
 
 /// Host memory for the storage of one call: an answer, and the pages of the file that SQLite
 /// holds.
-pub(crate) const STORAGE_BYTES: ByteSize = ByteSize::mib(20);
+const STORAGE_BYTES: ByteSize = ByteSize::mib(20);
 
 /// Maximum number of refusals that one call records.
 const MOST_REFUSALS: usize = 5;
@@ -40,6 +42,24 @@ mod bindings {
         with: { "wasi:keyvalue/store.bucket": crate::grants::storage::Bucket },
         trappable_error_type: { "wasi:keyvalue/store.error" => crate::grants::storage::BucketError },
     });
+}
+
+/// The interfaces have not been released.
+pub(crate) const INTERFACES: Interfaces = Interfaces {
+    version: Version::Exactly("0.2.0-draft"),
+    bytes: STORAGE_BYTES,
+    list: &[
+        ("wasi:keyvalue/atomics", PURPOSE, |l| atomics::add_to_linker::<_, HasStorage>(l, view)),
+        ("wasi:keyvalue/batch", PURPOSE, |l| batch::add_to_linker::<_, HasStorage>(l, view)),
+        ("wasi:keyvalue/store", PURPOSE, |l| store::add_to_linker::<_, HasStorage>(l, view)),
+    ],
+};
+
+const PURPOSE: &str = "stored data of the tool, if granted";
+
+fn view(state: &mut State) -> StorageView<'_> {
+    let (granted, table) = state.granted_and_table();
+    StorageView { held: &mut granted.storage, table }
 }
 
 pub(crate) struct HeldStorage {
@@ -84,10 +104,6 @@ impl HeldStorage {
         }
     }
 
-    pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> StorageView<'a> {
-        StorageView { held: self, table }
-    }
-
     /// Takes the refusals, at most five.
     pub(crate) fn take_refused(&mut self) -> Vec<GrantRefusal> {
         std::mem::take(&mut self.refused)
@@ -98,7 +114,7 @@ impl HeldStorage {
     }
 
     fn note(&mut self, refusal: GrantRefusal, reason: &'static str) {
-        self.refusals.note(RefusedKind::Storage, "", reason);
+        self.refusals.note(StorageGrant::KEY, "", reason);
         if self.refused.len() < MOST_REFUSALS && !self.refused.contains(&refusal) {
             self.refused.push(refusal);
         }
@@ -136,7 +152,7 @@ fn refusal(grants: &Grants) -> GrantRefusal {
 }
 
 /// The storage of a call, for the functions of the interface.
-pub(crate) struct StorageView<'a> {
+struct StorageView<'a> {
     held: &'a mut HeldStorage,
     table: &'a mut ResourceTable,
 }
@@ -145,30 +161,6 @@ struct HasStorage;
 
 impl HasData for HasStorage {
     type Data<'a> = StorageView<'a>;
-}
-
-/// Links `wasi:keyvalue/store`.
-pub(crate) fn add_store<T: 'static>(
-    linker: &mut Linker<T>,
-    view: fn(&mut T) -> StorageView<'_>,
-) -> wasmtime::Result<()> {
-    store::add_to_linker::<_, HasStorage>(linker, view)
-}
-
-/// Links `wasi:keyvalue/atomics`.
-pub(crate) fn add_atomics<T: 'static>(
-    linker: &mut Linker<T>,
-    view: fn(&mut T) -> StorageView<'_>,
-) -> wasmtime::Result<()> {
-    atomics::add_to_linker::<_, HasStorage>(linker, view)
-}
-
-/// Links `wasi:keyvalue/batch`.
-pub(crate) fn add_batch<T: 'static>(
-    linker: &mut Linker<T>,
-    view: fn(&mut T) -> StorageView<'_>,
-) -> wasmtime::Result<()> {
-    batch::add_to_linker::<_, HasStorage>(linker, view)
 }
 
 impl StorageView<'_> {

@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kitbag_base::ByteSize;
 use kitbag_contract::bindings::{tools, types};
-use kitbag_contract::{Content, ErrorInfo};
+use kitbag_contract::{Content, ErrorInfo, VERSION};
+use kitbag_policy::ToolGrants;
 use tokio::sync::{mpsc, oneshot};
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi_io::poll::{DynPollable, Pollable, subscribe};
 
-use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::refusals::{LOOKUP, Refusals};
 use crate::call::replay::Replay;
+use crate::call::state::State;
+use crate::interface::{Interfaces, Version};
 
 /// Access of a call to other tools.
 #[derive(Clone, Debug)]
@@ -40,6 +43,15 @@ const UNTAKEN_BYTES: usize = 16 << 20;
 /// Host memory for calls of other tools: answers that the guest has not taken, answers kept for
 /// its next run, and the arguments of calls that wait, run or ask.
 pub(crate) const TOOLS_BYTES: ByteSize = ByteSize::mib(40);
+
+/// Their memory depends on the grant: see [`TOOLS_BYTES`].
+pub(crate) const INTERFACES: Interfaces = Interfaces {
+    version: Version::Exactly(VERSION),
+    bytes: ByteSize::bytes(0),
+    list: &[("kitbag:tool/tools", "calls of granted tools", |l| {
+        tools::add_to_linker::<_, ToolCalling>(l, State::tools)
+    })],
+};
 
 /// Requests of a guest, in order. A dropped request is answered with an error.
 pub type NestedRequests = mpsc::UnboundedReceiver<NestedRequest>;
@@ -248,7 +260,7 @@ impl tools::Host for ToolsView<'_> {
 
     async fn find(&mut self, alias: String) -> wasmtime::Result<Option<tools::ToolInfo>> {
         let Some(port) = self.port else {
-            self.refusals.note(RefusedKind::Lookup, &alias, "grant");
+            self.refusals.note(ToolGrants::KEY, &alias, LOOKUP);
             return Ok(None);
         };
         Ok(port.find(alias).await.map(info))
@@ -285,7 +297,7 @@ impl ToolsView<'_> {
         match self.port {
             Some(port) => port.start(alias, arguments).await.unwrap_or_else(|| Err(gone())),
             None => {
-                self.refusals.note(RefusedKind::Tool, &alias, "grant");
+                self.refusals.note(ToolGrants::KEY, &alias, "grant");
                 Err(ErrorInfo::new("the tool has no grant to call other tools"))
             }
         }

@@ -17,6 +17,7 @@ mod pattern;
 mod proxy;
 mod refusal;
 mod request;
+mod risk;
 mod scheme;
 
 pub use deny::Deny;
@@ -43,6 +44,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Grants;
+use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, RefusalWords};
 
@@ -414,6 +416,19 @@ impl Kind for HttpGrants {
         };
         self.grants.iter().map(single).collect()
     }
+
+    fn as_ceiling(&self) -> Option<String> {
+        let entries: Vec<_> = self.grants.iter().map(|grant| grant.as_entry()).collect();
+        Some(format!("{} = [{}]", HttpGrant::KEY, entries.join(", ")))
+    }
+
+    fn texts(&self, around: &Surroundings<'_>) -> Vec<GrantText> {
+        let text = |grant: &Arc<HttpGrant>| {
+            let risks = risk::risks(grant, around.proxy_resolves);
+            GrantText::new(format!("sends requests: {grant}"), Some(Ability::Network), risks)
+        };
+        self.grants.iter().map(text).collect()
+    }
 }
 
 impl KindRequest for HttpRequest {
@@ -429,6 +444,10 @@ impl KindRequest for HttpRequest {
         let verb = if self.method().is_safe() { "reads" } else { "sends to" };
         format!("{verb} {}", self.origin_url())
     }
+
+    fn consent(&self, _: bool) -> (Option<Ability>, Vec<Risk>) {
+        (Some(Ability::Network), Vec::new())
+    }
 }
 
 impl KindRequest for HttpGrant {
@@ -443,6 +462,10 @@ impl KindRequest for HttpGrant {
     fn brief(&self) -> String {
         let verb = if self.methods.has_unsafe() { "sends to" } else { "reads" };
         format!("{verb} {}", self.url)
+    }
+
+    fn consent(&self, by_proxy: bool) -> (Option<Ability>, Vec<Risk>) {
+        (Some(Ability::Network), risk::risks(self, by_proxy))
     }
 }
 

@@ -18,7 +18,7 @@ use kitbag_host::{Call, CallError, Completion, Component, EventSink, RunContext}
 use serde_json::{Map, Value};
 
 use crate::call::json;
-use crate::consent::{Consent, Surroundings, grant_items};
+use crate::consent::{Consent, grant_items, surroundings};
 use crate::registry::Toolbox;
 use crate::registry::tool::Tool;
 
@@ -70,7 +70,7 @@ pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
 pub(super) fn reach(toolbox: &Toolbox, tool: &Tool, call: &Call) -> Option<String> {
     let config = &toolbox.0.config;
     let (root, home) = (canonical(&config.root.value), config.home().map(canonical));
-    let around = Surroundings { root: &root, home: home.as_deref(), network: &config.network };
+    let around = surroundings(&root, home.as_deref(), &config.network);
     let items = grant_items(tool.name.as_str(), &call.grants, &around);
     Consent { items, ..Consent::default() }.reach(tool.name.as_str())
 }

@@ -29,7 +29,7 @@ pub(crate) trait Adapter: Sync {
     /// The answer that the tool gives instead of running.
     fn prepare(
         &self,
-        inner: &ToolboxState,
+        state: &ToolboxState,
         arguments: &Map<String, Value>,
         limits: &Limits,
     ) -> Result<Additions, AdapterRefusal>;

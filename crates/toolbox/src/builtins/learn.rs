@@ -58,14 +58,14 @@ impl Adapter for Learn {
 
     fn prepare(
         &self,
-        inner: &ToolboxState,
+        state: &ToolboxState,
         arguments: &Map<String, Value>,
         limits: &Limits,
     ) -> Result<Additions, AdapterRefusal> {
         let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default();
         let refused = |reason| move |answer| AdapterRefusal { reason, answer };
-        let topic = find(&inner.config, asked).map_err(refused("arguments"))?;
-        let directories = vec![grant(inner, topic).map_err(refused("topic"))?];
+        let topic = find(&state.config, asked).map_err(refused("arguments"))?;
+        let directories = vec![grant(state, topic).map_err(refused("topic"))?];
         let topic = injected(topic, limits.output);
         Ok(Additions { directories, arguments: Map::from_iter([(TOPIC_KEY.to_owned(), topic)]) })
     }
@@ -77,8 +77,8 @@ pub(crate) fn is_learn(source: &ToolSource) -> bool {
 }
 
 /// Returns every enabled topic, or the problem with it.
-pub(crate) fn topics(inner: &ToolboxState) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-    enabled(&inner.config).map(|topic| grant(inner, topic).map(|_| topic))
+pub(crate) fn topics(state: &ToolboxState) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
+    enabled(&state.config).map(|topic| grant(state, topic).map(|_| topic))
 }
 
 pub(crate) fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
@@ -140,10 +140,10 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
 }
 
 /// Grants the directory of a topic, which is resolved again for each call.
-fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+fn grant(state: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     let host = &topic.subjects.value;
     let refused = |why: &str| {
-        let shown_path = host.strip_prefix(&inner.config.root.value).unwrap_or(host);
+        let shown_path = host.strip_prefix(&state.config.root.value).unwrap_or(host);
         let path = shown_path.to_string_lossy();
         let (id, origin) = (shown(&topic.id), &topic.subjects.origin);
         error(format!("the directory of topic `{id}` {why}: `{}` ({origin})", shown(&path)))
@@ -165,7 +165,7 @@ fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInf
         )));
     }
     if !located.links.is_empty()
-        && let Some(link) = inner.guard().writable_link(&located.links)
+        && let Some(link) = state.guard().writable_link(&located.links)
     {
         return Err(refused(&format!(
             "is not read, because `{}` is a symbolic link in a directory that a tool may write",
@@ -173,7 +173,7 @@ fn grant(inner: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInf
         )));
     }
     if !located.links.is_empty()
-        && let Err(error) = inner.owners().check_links(&located.links)
+        && let Err(error) = state.owners().check_links(&located.links)
     {
         return Err(refused(&format!("is not read: {error}")));
     }

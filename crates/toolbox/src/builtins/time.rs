@@ -38,11 +38,11 @@ impl Adapter for Time {
 
     fn prepare(
         &self,
-        inner: &ToolboxState,
+        state: &ToolboxState,
         _: &Map<String, Value>,
         _: &Limits,
     ) -> Result<Additions, AdapterRefusal> {
-        let zone = inner.config.toolsets.zone.as_ref();
+        let zone = state.config.toolsets.zone.as_ref();
         let arguments = zone.map(|zone| (ZONE_KEY.to_owned(), zone.value.as_str().into()));
         Ok(Additions { arguments: arguments.into_iter().collect(), ..Additions::default() })
     }

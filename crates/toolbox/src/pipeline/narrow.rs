@@ -34,7 +34,7 @@ pub(crate) fn limits(tool: &Tool, limits: LimitFlags) -> Result<Limits, ToolboxE
 ///
 /// [`ToolboxError::MoreGranted`] for the first grant that the tool's own grants do not include.
 pub(crate) fn grants(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &Tool,
     mut wanted: Grants,
 ) -> Result<Grants, ToolboxError> {
@@ -67,7 +67,7 @@ pub(crate) fn grants(
         let holding = own.directories.iter().filter(|own| own.holds(wanted));
         let own = holding.max_by_key(|own| own.host.components().count());
         let own = own.ok_or_else(|| beyond(wanted.to_string()))?;
-        let identity = directory(inner, own, wanted);
+        let identity = directory(state, own, wanted);
         wanted.identity = identity.map_err(|reason| refused(wanted.to_string(), reason))?;
     }
     Ok(wanted)
@@ -76,7 +76,7 @@ pub(crate) fn grants(
 /// Returns the identity of a directory inside a directory that the tool is granted, unless it needs
 /// a grant of its own.
 fn directory(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     own: &DirectoryGrant,
     wanted: &DirectoryGrant,
 ) -> Result<Option<FileId>, String> {
@@ -85,7 +85,7 @@ fn directory(
     }
     let host = &*wanted.host;
     let below = host.strip_prefix(&own.host).unwrap_or(host);
-    let secrets = inner.guard().secrets();
+    let secrets = state.guard().secrets();
     let protected = ProtectedNames::of_grant(own.protected.as_deref()).unwrap_or_default();
     let protected = (wanted.access == Access::ReadWrite).then_some(&protected);
     if secrets.need_own_grant(&own.host, below, protected) {
@@ -97,20 +97,20 @@ fn directory(
         return Err(format!("`{}` was replaced", own.host.display()));
     }
     let (_, stat) = opened(host)?;
-    if let Some(private) = inner.guard().private_above(host) {
+    if let Some(private) = state.guard().private_above(host) {
         return Err(format!(
             "no tool may read `{}`, where kitbag keeps secrets",
             private.display()
         ));
     }
     if wanted.access == Access::ReadWrite {
-        if let Some(guarded) = inner.guard().guarded_above(host) {
+        if let Some(guarded) = state.guard().guarded_above(host) {
             return Err(format!("no tool may change `{}`", guarded.display()));
         }
         if let Some(repository) = repository_above(host) {
             return Err(format!("`{}` looks like a git repository", repository.display()));
         }
-        let topics = inner.config.topics.values();
+        let topics = state.config.topics.values();
         let mut topics = topics.map(|topic| canonical(&topic.subjects.value));
         let is_opened = |topic: &PathBuf| host.starts_with(topic) && !own.host.starts_with(topic);
         if let Some(topic) = topics.find(is_opened) {

@@ -37,7 +37,7 @@ use crate::sources::script;
 /// Takes an invocation through the steps before the run. If the tool's adapter refuses the call,
 /// the refusal is its answer.
 pub(super) fn prepare(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     invocation: Invocation,
     context: &CallContext,
 ) -> Result<Result<PreparedCall, ErrorInfo>, ToolboxError> {
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     };
     // The export of a person is not for a model.
     let is_command = matches!(target, Target::Command { .. });
-    let mut resolved = resolve(inner, target, context)?;
+    let mut resolved = resolve(state, target, context)?;
     if action == Action::Run && grants.is_none() {
         resolved.tool.check_secrets()?;
     }
@@ -72,7 +72,7 @@ pub(super) fn prepare(
     let mut limits = narrow::limits(&resolved.tool, limits)?;
     if resolved.tool.limits.memory.origin == Origin::Tool {
         // The default memory limit of a built-in must leave room for other calls.
-        limits.memory = limits.memory.min(inner.host.share_of_memory());
+        limits.memory = limits.memory.min(state.host.share_of_memory());
     }
     let own_metering = Metering::of(&resolved.tool.limits.limits());
     if Metering::of(&limits) != own_metering {
@@ -86,7 +86,7 @@ pub(super) fn prepare(
         | Caller::Person(_)
         | Caller::Program(_)
         | Caller::Tool(_)
-        | Caller::Host => inner.config.unknown_arguments.value,
+        | Caller::Host => state.config.unknown_arguments.value,
     };
     let Checked { mut arguments, mut digits, coercions } =
         check(&resolved, arguments, unknown, limits.time, context)?;
@@ -94,15 +94,15 @@ pub(super) fn prepare(
         context.run.events.log(LogLevel::Debug, &coerced(&resolved.name, &coercions));
     }
     let mut grants = match grants {
-        Some(grants) => Arc::new(narrow::grants(inner, &resolved.tool, grants)?),
+        Some(grants) => Arc::new(narrow::grants(state, &resolved.tool, grants)?),
         None => Arc::clone(&resolved.tool.grants.value),
     };
     // Conditions, approval and the audit log use the same paths as the tool.
-    name_guest_paths(inner, &resolved.tool, &context.caller, &grants, &mut arguments);
+    name_guest_paths(state, &resolved.tool, &context.caller, &grants, &mut arguments);
     let alias_rate =
-        via.as_ref().map(|via| via.check(&inner.config, &arguments)).transpose()?.flatten();
+        via.as_ref().map(|via| via.check(&state.config, &arguments)).transpose()?.flatten();
     add_directories(&mut grants, directories);
-    let authority = match authorise(inner, &resolved, &arguments, action, grants, limits) {
+    let authority = match authorise(state, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
         Err(AdapterRefusal { reason, answer }) => {
             if let Some(audited) = &context.audited {
@@ -111,7 +111,7 @@ pub(super) fn prepare(
             return Ok(Err(answer));
         }
     };
-    count(inner, &resolved, action, context.outermost(), via.as_ref(), alias_rate)?;
+    count(state, &resolved, action, context.outermost(), via.as_ref(), alias_rate)?;
     let callable = match action {
         Action::Run => Callable::new(&resolved.tool.name, &authority.grants.tools, &context.scope),
         Action::FormatArguments => None,
@@ -122,7 +122,7 @@ pub(super) fn prepare(
     // write the name into its answers, so it receives the name that the model knows.
     let name = match &tool.source {
         ToolSource::Builtin { name: own }
-            if tool.name.as_str() == name && inner.shares_component(&own.value) =>
+            if tool.name.as_str() == name && state.shares_component(&own.value) =>
         {
             own.value.clone()
         }
@@ -137,8 +137,8 @@ pub(super) fn prepare(
     }
     let arguments = json::exact_text(arguments, &digits);
     if let Some(audited) = &context.audited {
-        audited.prepared(&inner.grant_digests, &tool, &authority.grants);
-        audited.arguments(&inner.config.audit, &arguments);
+        audited.prepared(&state.grant_digests, &tool, &authority.grants);
+        audited.arguments(&state.config.audit, &arguments);
     }
     let mut limits = authority.limits;
     let time = limits.time;
@@ -150,8 +150,8 @@ pub(super) fn prepare(
         answers: String::new(),
         grants: authority.grants,
         guard: authority.guard,
-        secrets: Arc::clone(&inner.secrets),
-        storage: storage_of(inner, &tool, context),
+        secrets: Arc::clone(&state.secrets),
+        storage: storage_of(state, &tool, context),
         limits,
         tools: None,
     };
@@ -196,11 +196,11 @@ pub(super) fn prepare(
 /// component share a storage under any name, and each caller has a separate one. A tool's name
 /// contains no `/`, so no tool can reach the storage of another.
 #[cfg(feature = "storage")]
-fn storage_of(inner: &ToolboxState, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
-    let storage = inner.storage.clone()?;
+fn storage_of(state: &ToolboxState, tool: &Tool, context: &CallContext) -> Option<ToolStorage> {
+    let storage = state.storage.clone()?;
     let builtin = match &tool.source {
         ToolSource::Builtin { name } => {
-            inner.builtins.iter().find(|it| it.declaration.name == name.value)
+            state.builtins.iter().find(|it| it.declaration.name == name.value)
         }
         ToolSource::Local(_)
         | ToolSource::Script(_)
@@ -239,12 +239,12 @@ enum ArgumentSchema {
 /// Finds the target of a call: the tool with its schema, grants and limits, and its component if
 /// its description had to be read from it.
 fn resolve(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     target: Target,
     context: &CallContext,
 ) -> Result<Resolved, ToolboxError> {
     let find = |name: &str| -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
-        resolve::resolve(inner, inner.find(name)?, &context.run)
+        resolve::resolve(state, state.find(name)?, &context.run)
     };
     Ok(match target {
         Target::Tool(name) => {
@@ -319,7 +319,7 @@ fn check(
 /// A component that calls the built-in may use only guest paths: otherwise it could find the host
 /// path of the workspace by guessing.
 fn name_guest_paths(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &Tool,
     caller: &Caller,
     grants: &Grants,
@@ -327,7 +327,7 @@ fn name_guest_paths(
 ) {
     let ToolSource::Builtin { name } = &tool.source else { return };
     let is_open = match caller {
-        Caller::Tool(caller) => inner.config.tools.get(caller).is_some_and(|caller| {
+        Caller::Tool(caller) => state.config.tools.get(caller).is_some_and(|caller| {
             let source = &caller.source.value;
             is_python(source) || matches!(source, ToolSource::Native)
         }),
@@ -338,9 +338,9 @@ fn name_guest_paths(
         | Caller::Host => true,
     };
     let reads_workspace =
-        inner.builtin(&name.value).is_ok_and(|it| it.declaration.workspace.is_some());
+        state.builtin(&name.value).is_ok_and(|it| it.declaration.workspace.is_some());
     if is_open && reads_workspace {
-        let config = &inner.config;
+        let config = &state.config;
         let paths = HostPaths::new(&grants.directories, &config.root.value, config.home());
         paths.rewrite(&name.value, arguments);
     }
@@ -394,7 +394,7 @@ struct Authority {
 ///
 /// The refusal of the tool's adapter.
 fn authorise(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     resolved: &Resolved,
     arguments: &Map<String, Value>,
     action: Action,
@@ -402,12 +402,12 @@ fn authorise(
     limits: Limits,
 ) -> Result<Authority, AdapterRefusal> {
     let additions = match (resolved.adapter, action) {
-        (Some(adapter), Action::Run) => adapter.prepare(inner, arguments, &limits)?,
+        (Some(adapter), Action::Run) => adapter.prepare(state, arguments, &limits)?,
         // Rendering a call uses no grants.
         (None, _) | (_, Action::FormatArguments) => Additions::default(),
     };
     add_directories(&mut grants, additions.directories);
-    let guard = Arc::clone(inner.guard());
+    let guard = Arc::clone(state.guard());
     Ok(Authority { grants, guard, limits, arguments: additions.arguments })
 }
 
@@ -428,7 +428,7 @@ fn add_directories(grants: &mut Arc<Grants>, directories: Vec<DirectoryGrant>) {
 ///
 /// [`ToolboxError::Rate`] if the rate is used up.
 fn count(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     resolved: &Resolved,
     action: Action,
     caller: &Caller,
@@ -447,7 +447,7 @@ fn count(
     // Names of tools contain no `/`.
     let of_alias = via.map(|via| format!("{}/{}", via.caller, via.alias)).unwrap_or_default();
     counted.extend(alias_rate.as_ref().map(|rates| RatedTool { rates, tool: &of_alias }));
-    let taken = inner.counts.take(&counted, &caller.to_string());
+    let taken = state.counts.take(&counted, &caller.to_string());
     taken.map_err(|error| match error {
         TakeError::Counts(error) => ToolboxError::Counts(error),
         TakeError::UsedUp { at, used_up: RateExceeded { rate, retry_after } }

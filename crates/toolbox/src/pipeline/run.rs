@@ -22,7 +22,7 @@ use crate::call::deadline::Deadline;
 use crate::call::json;
 use crate::call::outcome::{Completed, PreparedCall, ScreeningReport, Suspended};
 use crate::error::{ToolboxError, Truncation};
-use crate::pipeline::nested;
+use crate::pipeline::nested_calls;
 use crate::pipeline::temporary::Temporary;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
@@ -105,7 +105,7 @@ async fn run_once(
                 let own = call.inner.get_or_insert_default().take_answers(&call.answers);
                 call.call.answers = json::text(&own);
                 let callable = callable.clone();
-                nested::run(toolbox, component, call, &callable, outer).await?
+                nested_calls::run(toolbox, component, call, &callable, outer).await?
             }
         },
         Runner::Native(tool) => run_native(&**tool, call, toolbox, outer).await,
@@ -127,7 +127,7 @@ async fn run_once(
 /// Completes a call whose last run ended without a question: adds advice, masks, structured content
 /// and marks.
 fn finish(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: Box<PreparedCall>,
     mut completion: Completion,
     outer: &CallContext,
@@ -135,11 +135,11 @@ fn finish(
     let context = &outer.run;
     // A program may pass the error on to a model.
     let is_of_person = outer.depth == 0 && matches!(outer.caller, Caller::User(_));
-    let advice = advice::add(&inner.config, &call, &mut completion, outer.audience, is_of_person);
+    let advice = advice::add(&state.config, &call, &mut completion, outer.audience, is_of_person);
     let cut = cut(&call, &completion);
     // Masking comes before the content is parsed as JSON, so that text and structured content are
     // the same.
-    let leaks = mask(inner, &call, &mut completion, context);
+    let leaks = mask(state, &call, &mut completion, context);
     outer.keep_refusals(&completion.refused);
     let inner_refusals = outer.take_refusals();
     let structured = match &cut {
@@ -149,7 +149,7 @@ fn finish(
         _ => structured(&call, &completion, context),
     };
     let mut screening = match call.fencing {
-        Some(fencing) => annotations::mark(inner, &call.tool, fencing, &mut completion)?,
+        Some(fencing) => annotations::mark(state, &call.tool, fencing, &mut completion)?,
         None => ScreeningReport::default(),
     };
     screening.leaks = leaks;
@@ -157,7 +157,7 @@ fn finish(
         // The answer was withheld.
         (Ok(Outcome::Error(_)), _) => Ok(None),
         (_, Err(error)) if call.fencing.is_some() => {
-            Err(annotations::marked_error(inner, &call.tool, error))
+            Err(annotations::marked_error(state, &call.tool, error))
         }
         (_, structured) => structured,
     };
@@ -170,15 +170,15 @@ fn finish(
 /// Answers the question of a run with a preset answer, so that the tool can run again, or suspends
 /// the call.
 fn answer(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     mut call: Box<PreparedCall>,
     mut completion: Completion,
     mut question: Question,
 ) -> Result<ControlFlow<Stretch, Box<PreparedCall>>, ToolboxError> {
-    let is_for_person = check_question(inner, &call, &mut completion, &mut question)?;
+    let is_for_person = check_question(state, &call, &mut completion, &mut question)?;
     let preset = call.presets.get(&question.id).filter(|_| !is_for_person);
     let Some(preset) = preset.filter(|preset| may_answer(&question, &preset.origin)) else {
-        return suspend(inner, call, completion, question).map(ControlFlow::Break);
+        return suspend(state, call, completion, question).map(ControlFlow::Break);
     };
     let checked = question.answer_type.check(&preset.value);
     let answer = checked.map_err(|source| ToolboxError::Answer {
@@ -193,7 +193,7 @@ fn answer(
 /// Checks that the tool may ask its question, and applies the rule of its class. Returns true if
 /// only a person may answer the question.
 fn check_question(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: &PreparedCall,
     completion: &mut Completion,
     question: &mut Question,
@@ -212,7 +212,7 @@ fn check_question(
         completion.result = Ok(Outcome::NeedsInput(question.clone()));
     }
     let class = question.class.as_deref();
-    let rule = class.and_then(|class| inner.config.class_rule(class));
+    let rule = class.and_then(|class| state.config.class_rule(class));
     let mut is_for_person = question.approval.is_some();
     match rule.map(|rule| rule.value) {
         Some(ClassRule::Deny) => return Err(approval::denied(call, question, rule)),
@@ -233,7 +233,7 @@ fn check_question(
 
 /// Suspends a call over a question, which is masked and marked in the same way as answers.
 fn suspend(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: Box<PreparedCall>,
     mut completion: Completion,
     mut question: Question,
@@ -243,7 +243,7 @@ fn suspend(
         (completed.screening, completed.problems) = (screening, call.problems);
         Ok(Stretch::Ended(Box::new(completed)))
     };
-    let mut masking = Masking::new(&inner.secrets);
+    let mut masking = Masking::new(&state.secrets);
     if call.is_masked {
         if let Err(error) = masking.question(&mut question) {
             return withheld(error, ScreeningReport::default(), call);
@@ -253,7 +253,7 @@ fn suspend(
     let mut screening = match call.fencing {
         // The host's own question is put to a person and never to a model.
         Some(_) if question.approval.is_none() => {
-            let (screening, said) = annotations::mark_question(inner, &call.tool, &mut question)?;
+            let (screening, said) = annotations::mark_question(state, &call.tool, &mut question)?;
             if let Err(error) = said {
                 return withheld(error, screening, call);
             }
@@ -290,7 +290,7 @@ fn start(toolbox: &Toolbox, call: &PreparedCall, outer: &CallContext) -> Result<
 
 /// Masks keys and tokens in the output of the outermost call, and logs them.
 fn mask(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: &PreparedCall,
     completion: &mut Completion,
     context: &RunContext,
@@ -298,15 +298,15 @@ fn mask(
     if !call.is_masked {
         return Vec::new();
     }
-    let found = Masking::new(&inner.secrets).completion(completion);
+    let found = Masking::new(&state.secrets).completion(completion);
     masking::log(&found, &context.events);
     found
 }
 
-fn toolset<'a>(inner: &'a ToolboxState, tool: &Tool) -> Option<&'a str> {
+fn toolset<'a>(state: &'a ToolboxState, tool: &Tool) -> Option<&'a str> {
     match &tool.source {
-        ToolSource::Builtin { name } => Some(inner.builtin(&name.value).ok()?.declaration.toolset),
-        ToolSource::Script(_) => Some(inner.interpreter().ok()?.declaration.toolset),
+        ToolSource::Builtin { name } => Some(state.builtin(&name.value).ok()?.declaration.toolset),
+        ToolSource::Script(_) => Some(state.interpreter().ok()?.declaration.toolset),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     }
 }
@@ -319,18 +319,18 @@ enum Runner {
 /// Finds the code that runs a tool. A component may have changed while a person considered an
 /// answer, and is not kept in memory during that time.
 fn runner(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     call: &mut PreparedCall,
     context: &RunContext,
 ) -> Result<Runner, ToolboxError> {
-    if let Some(native) = inner.native(&call.tool) {
+    if let Some(native) = state.native(&call.tool) {
         return Ok(Runner::Native(native));
     }
     let component = match call.component.take() {
         Some(component) => component,
         None => {
-            let source = inner.component_source(&call.tool.source)?;
-            let component = inner.host.component(&source, &call.call.limits, context);
+            let source = state.component_source(&call.tool.source)?;
+            let component = state.host.component(&source, &call.call.limits, context);
             component.map_err(|error| match error {
                 LoadError::Cancelled => ended(call, context).into(),
                 error => ToolboxError::from(error),

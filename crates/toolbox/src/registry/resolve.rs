@@ -28,25 +28,25 @@ use crate::sources::script;
 
 /// Summarizes a tool without loading it.
 pub(crate) fn summary(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     known: &mut KnownDescriptions,
 ) -> Summary {
     let mut refused = None;
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
-            let says = inner.builtin(&name.value).ok().map(describe_builtin).map(Some);
+            let says = state.builtin(&name.value).ok().map(describe_builtin).map(Some);
             ("built-in".to_owned(), says)
         }
         ToolSource::Native => {
-            let native = inner.program.natives.get(&tool.name);
+            let native = state.program.natives.get(&tool.name);
             ("native".to_owned(), Some(native.map(Native::description)))
         }
         source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
             let shown = match source {
                 ToolSource::Local(local) => {
                     let path = &local.wasm.value;
-                    let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+                    let path = path.strip_prefix(&state.config.root.value).unwrap_or(path);
                     match &local.replaces {
                         None => path.display().to_string(),
                         Some(builtin) => {
@@ -58,10 +58,10 @@ pub(crate) fn summary(
             };
             let leaves_open = leaves_open(tool);
             let source = (leaves_open || is_pinned(tool) && tool.is_enabled())
-                .then(|| inner.component_source(&tool.source.value).ok())
+                .then(|| state.component_source(&tool.source.value).ok())
                 .flatten();
             let says = source.and_then(|source| {
-                match known.description(inner, source, Metering::of(&tool.limits.limits())) {
+                match known.description(state, source, Metering::of(&tool.limits.limits())) {
                     Ok(says) => says,
                     Err(error) => {
                         refused = Some(error.to_string());
@@ -78,7 +78,7 @@ pub(crate) fn summary(
         }
         ToolSource::Script(script) => {
             let path = &script.path.value;
-            let path = path.strip_prefix(&inner.config.root.value).unwrap_or(path);
+            let path = path.strip_prefix(&state.config.root.value).unwrap_or(path);
             let shown = match &script.replaces {
                 None => path.display().to_string(),
                 Some(builtin) => format!("{}, replaces `{}`", path.display(), builtin.value),
@@ -87,7 +87,7 @@ pub(crate) fn summary(
         }
     };
     let builtin = match &tool.source.value {
-        ToolSource::Builtin { name } => inner.builtin(&name.value).ok(),
+        ToolSource::Builtin { name } => state.builtin(&name.value).ok(),
         ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
@@ -102,7 +102,7 @@ pub(crate) fn summary(
     let requested = says.as_ref().and_then(|says| says.grants.as_ref());
     let requested = requested.and_then(|requested| RequestedGrants::read(requested).ok());
     let unavailable = requested.and_then(|requested| {
-        let (config, source) = (&inner.config, &tool.source.value);
+        let (config, source) = (&state.config, &tool.source.value);
         unavailable(config, &tool.name, source, &tool.grants, &requested, Audience::Person)
     });
     let unavailable = refused.or(unavailable).filter(|_| tool.is_enabled());
@@ -132,14 +132,14 @@ pub(crate) fn adapter(source: &ToolSource) -> Option<&'static dyn Adapter> {
 /// Resolves a tool. A local tool is loaded if its configuration leaves a value to the tool itself.
 /// The component is then the second value.
 pub(crate) fn resolve(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
     let asked = match leaves_open(tool) {
         true => {
-            let source = inner.component_source(&tool.source.value)?;
-            Some(inner.host.component(&source, &tool.limits.limits(), context)?)
+            let source = state.component_source(&tool.source.value)?;
+            Some(state.host.component(&source, &tool.limits.limits(), context)?)
         }
         false => None,
     };
@@ -149,7 +149,7 @@ pub(crate) fn resolve(
         return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
     }
     let identity = asked.as_ref().map(Component::identity);
-    let known = || inner.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || state.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&tool.name)
         && known.asked == identity
     {
@@ -157,7 +157,7 @@ pub(crate) fn resolve(
     }
     let says = asked.as_ref().and_then(Component::description);
     let says = says.and_then(|says| says.tool(tool.name.as_str())).cloned();
-    let mut resolved = with(inner, tool, says)?;
+    let mut resolved = with(state, tool, says)?;
     resolved.cache_problems =
         asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
     let problem = asked.as_ref().and_then(|component| component.described().problem());
@@ -179,12 +179,12 @@ impl KnownDescriptions {
     /// Returns a description as [`kitbag_host::Host::known_description`] does.
     pub(crate) fn description(
         &mut self,
-        inner: &ToolboxState,
+        state: &ToolboxState,
         source: ComponentSource,
         metering: Metering,
     ) -> Result<Option<&DescribeResult>, &LoadError> {
         let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
-            inner.host.known_description(source, *metering)
+            state.host.known_description(source, *metering)
         });
         known.as_ref().map(Option::as_ref)
     }
@@ -193,26 +193,26 @@ impl KnownDescriptions {
 /// Resolves a tool with the known data. Nothing is compiled or run. The second value is true if
 /// loading the tool could reveal more.
 pub(crate) fn resolve_known(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     known: &mut KnownDescriptions,
 ) -> Result<(Tool, bool), ToolboxError> {
     let leaves_open = leaves_open(tool);
     let says = match leaves_open || is_pinned(tool) {
         true => {
-            let source = inner.component_source(&tool.source.value)?;
-            match known.description(inner, source, Metering::of(&tool.limits.limits())) {
+            let source = state.component_source(&tool.source.value)?;
+            match known.description(state, source, Metering::of(&tool.limits.limits())) {
                 Ok(Some(says)) if leaves_open => match lock::refused(tool, says) {
                     None => says,
                     refused => {
-                        return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                        return Ok((Tool { refused, ..with(state, tool, None)? }, false));
                     }
                 },
-                Ok(None) if leaves_open => return Ok((with(inner, tool, None)?, true)),
+                Ok(None) if leaves_open => return Ok((with(state, tool, None)?, true)),
                 Ok(_) => &DescribeResult::Nothing,
                 Err(error) => {
                     let refused = Some(error.to_string());
-                    return Ok((Tool { refused, ..with(inner, tool, None)? }, false));
+                    return Ok((Tool { refused, ..with(state, tool, None)? }, false));
                 }
             }
         }
@@ -220,22 +220,22 @@ pub(crate) fn resolve_known(
     };
     let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
     let description_problem = says.problem().map(str::to_owned);
-    Ok((Tool { description_problem, ..with(inner, tool, own)? }, false))
+    Ok((Tool { description_problem, ..with(state, tool, own)? }, false))
 }
 
 /// Combines the values of the configuration with those of a local tool.
 fn with(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     says: Option<ToolDescription>,
 ) -> Result<Tool, ToolboxError> {
     let (says, parameters) = match &tool.source.value {
         ToolSource::Builtin { name } => {
-            let says = describe_builtin(inner.builtin(&name.value)?);
+            let says = describe_builtin(state.builtin(&name.value)?);
             (says, None)
         }
         ToolSource::Native => {
-            let native = inner.program.natives.get(&tool.name);
+            let native = state.program.natives.get(&tool.name);
             (native.map(Native::description).unwrap_or_default(), None)
         }
         source @ (ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_)) => {
@@ -284,10 +284,10 @@ fn with(
             // Grants reveal nothing about native code.
             ToolSource::Native => says.annotations.unwrap_or_default(),
             ToolSource::Builtin { .. } => {
-                builtin_annotations(effects(inner, tool), says.annotations.unwrap_or_default())
+                builtin_annotations(effects(state, tool), says.annotations.unwrap_or_default())
             }
             ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_) => {
-                annotations(effects(inner, tool), says.annotations.unwrap_or_default())
+                annotations(effects(state, tool), says.annotations.unwrap_or_default())
             }
         },
         grants: tool.grants.clone(),
@@ -348,7 +348,7 @@ fn describe_builtin(builtin: &Builtin) -> ToolDescription {
 
 /// Returns the possible effects of a tool with its grants. A tool that calls all tools of its
 /// caller has the effects of all other enabled tools.
-fn effects(inner: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effects {
+fn effects(state: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effects {
     let grants = &tool.grants.value;
     if grants.tools != ToolGrants::Caller {
         return grants.effects();
@@ -358,12 +358,12 @@ fn effects(inner: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effect
         let own = kinds.filter(|kind| kind.key() != ToolGrants::KEY);
         own.fold(Effects::default(), |all, kind| all.or(kind.effects()))
     };
-    let others = inner.config.tools.values();
+    let others = state.config.tools.values();
     let others = others.filter(|other| other.is_enabled() && other.name != tool.name);
     others.fold(own(grants), |all, other| {
         all.or(match (&other.source.value, &other.grants.value) {
             (ToolSource::Native, _) => {
-                let native = inner.program.natives.get(&other.name).map(Native::description);
+                let native = state.program.natives.get(&other.name).map(Native::description);
                 let claims = native.and_then(|says| says.annotations).unwrap_or_default();
                 Effects {
                     changes: claims.read_only_hint != Some(true),

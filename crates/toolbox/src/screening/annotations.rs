@@ -22,22 +22,22 @@ const WITHHELD: &str = "withheld: it looks like instructions to a model";
 
 /// The screening of several strings in turn.
 struct Look<'a> {
-    inner: &'a ToolboxState,
+    state: &'a ToolboxState,
     marks: ScreeningReport,
     /// The strictest action for a string until now.
     action: ScreenAction,
 }
 
 impl<'a> Look<'a> {
-    fn new(inner: &'a ToolboxState, tool: &Tool) -> Self {
+    fn new(state: &'a ToolboxState, tool: &Tool) -> Self {
         let marks =
             ScreeningReport { is_untrusted: is_untrusted(tool), ..ScreeningReport::default() };
-        Self { inner, marks, action: ScreenAction::Pass }
+        Self { state, marks, action: ScreenAction::Pass }
     }
 
     fn at<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) -> ScreenAction {
-        let Some(screening) = &self.inner.config.output.screen else { return ScreenAction::Pass };
-        let screen = self.inner.screen.get_or_init(|| Screen::new(&screening.except));
+        let Some(screening) = &self.state.config.output.screen else { return ScreenAction::Pass };
+        let screen = self.state.screen.get_or_init(|| Screen::new(&screening.except));
         let mut action = ScreenAction::Pass;
         for finding in texts.into_iter().flat_map(|text| screen.look(text)) {
             let of = screening.action(finding.severity);
@@ -62,7 +62,7 @@ impl<'a> Look<'a> {
             return None;
         }
         let found: Vec<_> = self.marks.findings.iter().map(ToString::to_string).collect();
-        let output = &self.inner.config.output;
+        let output = &self.state.config.output;
         let actions = output.screen.iter().flat_map(|screening| &screening.actions);
         let strictest = actions.map(|(_, action)| action).max_by_key(|action| action.value);
         let place = strictest.map_or(&Origin::Default, |action| &action.origin);
@@ -80,12 +80,12 @@ impl<'a> Look<'a> {
 ///
 /// [`ToolboxError::Random`].
 pub(crate) fn mark(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &Tool,
     fencing: Fencing,
     completion: &mut Completion,
 ) -> Result<ScreeningReport, ToolboxError> {
-    let mut look = Look::new(inner, tool);
+    let mut look = Look::new(state, tool);
     let of_text = match &mut completion.result {
         Ok(outcome) => look.at(shared(guest_texts::of_outcome(outcome))),
         Err(error) => look.at(shared(guest_texts::of_call_error(error))),
@@ -101,7 +101,7 @@ pub(crate) fn mark(
         completion.emitted.clear();
         return Ok(look.marks);
     }
-    let is_set = fencing == Fencing::AsSet && inner.config.output.fence.value;
+    let is_set = fencing == Fencing::AsSet && state.config.output.fence.value;
     let is_fenced = of_text == ScreenAction::Fence || is_set && look.marks.is_untrusted;
     match &mut completion.result {
         _ if !is_fenced => {}
@@ -125,13 +125,13 @@ pub(crate) fn mark(
 
 /// Returns the error of a call, with the tool's text fenced or withheld as `[output]` sets.
 pub(crate) fn marked_error(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &Tool,
     mut error: ToolboxError,
 ) -> ToolboxError {
-    let mut look = Look::new(inner, tool);
+    let mut look = Look::new(state, tool);
     let action = look.at(shared(guest_texts::of_error(&mut error)));
-    let is_set = inner.config.output.fence.value && look.marks.is_untrusted;
+    let is_set = state.config.output.fence.value && look.marks.is_untrusted;
     let texts = guest_texts::of_error(&mut error);
     let marked = match action {
         ScreenAction::Block => {
@@ -146,9 +146,9 @@ pub(crate) fn marked_error(
 
 /// Returns true if a name is withheld from clients, because it looks like instructions to a model
 /// and a name cannot be fenced.
-pub(crate) fn leaves_out(inner: &ToolboxState, name: &str) -> bool {
-    let Some(screening) = &inner.config.output.screen else { return false };
-    let screen = inner.screen.get_or_init(|| Screen::new(&screening.except));
+pub(crate) fn leaves_out(state: &ToolboxState, name: &str) -> bool {
+    let Some(screening) = &state.config.output.screen else { return false };
+    let screen = state.screen.get_or_init(|| Screen::new(&screening.except));
     let mut findings = screen.look(name).into_iter();
     findings.any(|finding| screening.action(finding.severity) >= ScreenAction::Fence)
 }
@@ -160,11 +160,11 @@ pub(crate) fn leaves_out(inner: &ToolboxState, name: &str) -> bool {
 ///
 /// [`ToolboxError::Random`].
 pub(crate) fn mark_question(
-    inner: &ToolboxState,
+    state: &ToolboxState,
     tool: &Tool,
     question: &mut Question,
 ) -> Result<(ScreeningReport, Result<(), ErrorInfo>), ToolboxError> {
-    let mut look = Look::new(inner, tool);
+    let mut look = Look::new(state, tool);
     let action = look.at([&*question.text]);
     let mut others = vec![&*question.id];
     others.extend(question.default.as_deref());

@@ -7,11 +7,11 @@ use kitbag::Config;
 use kitbag::config::read_grant;
 use kitbag::contract::ToolName;
 use kitbag::policy::{
-    Access, DirectoryGrant, GrantForm, Grants, GuestPath, HttpGrant, KINDS, KindInfo, SecretGrant,
-    SecretName, ToolGrant, ToolGrants, UrlPattern, VariableGrant,
+    Access, DirectoryGrant, GrantForm, Grants, GuestPath, KINDS, KindInfo, SecretGrant, SecretName,
+    ToolGrant, ToolGrants, UrlPattern,
 };
 use kitbag::toolbox::consent::{
-    Ability, RequestItem, Requester, Risk, Surroundings, kind_items, quoted,
+    Ability, RequestItem, Requester, Risk, kind_items, quoted, surroundings,
 };
 use toml_edit::{InlineTable, Value};
 
@@ -75,12 +75,16 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn is_list(key: &str) -> bool {
+    KindInfo::of_key(key).is_some_and(|kind| kind.form == GrantForm::List)
+}
+
 impl Reader<'_> {
     /// Describes the requests of a kind, with at least one item for each entry.
     pub(crate) fn items(&self, key: &str, value: &Value) -> Vec<RequestItem> {
         match (key, value) {
             (_, Value::Boolean(off)) if !off.value() => Vec::new(),
-            (DirectoryGrant::KEY | HttpGrant::KEY | VariableGrant::KEY, Value::Array(entries)) => {
+            (_, Value::Array(entries)) if is_list(key) => {
                 entries.iter().flat_map(|entry| self.or_unreadable(key, entry)).collect()
             }
             (SecretGrant::KEY, Value::InlineTable(table)) => {
@@ -122,11 +126,7 @@ impl Reader<'_> {
     }
 
     fn in_words(&self, key: &str, grants: &Grants) -> Vec<RequestItem> {
-        let around = Surroundings {
-            root: &self.root,
-            home: self.home.as_deref(),
-            network: &self.config.network,
-        };
+        let around = surroundings(&self.root, self.home.as_deref(), &self.config.network);
         kind_items(self.tool, grants, key, &around)
     }
 

@@ -1,9 +1,10 @@
 //! Grants of a workspace beyond the ceiling, which do not take effect.
 
 use kitbag_contract::ToolName;
+use kitbag_policy::Kind;
 
 use crate::config::ConfiguredGrants;
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
 use crate::report::text::own_file;
@@ -79,15 +80,15 @@ impl<'a, 'g> Entries<'a, 'g> {
     /// of the kind, the entries of a trusted workspace take effect.
     ///
     /// `is_within`: the entry is within the ceiling or the user's own grants. `name` is the name
-    /// that a request uses, and `setting` allows the entry under `[ceiling.grants]`, in TOML.
+    /// that a request uses, and `one` is the entry as the only grant of the kind.
     pub(super) fn takes_effect<T: ?Sized>(
         &mut self,
         entry: At<'_, T>,
         is_within: bool,
         name: Option<&str>,
-        setting: &str,
+        one: &dyn Kind,
     ) -> bool {
-        match self.beyond_ceiling(entry, is_within, setting) {
+        match self.beyond_ceiling(entry, is_within, one) {
             None => true,
             Some(beyond) => {
                 self.omit(name, beyond);
@@ -135,7 +136,7 @@ impl<'a, 'g> Entries<'a, 'g> {
         &self,
         entry: At<'_, T>,
         is_within: bool,
-        setting: &str,
+        one: &dyn Kind,
     ) -> Option<Diagnostic> {
         let Self { context, kind, .. } = self;
         let is_own = entry.file.layer() == Layer::User && self.grantee.code == Code::Own;
@@ -159,8 +160,9 @@ impl<'a, 'g> Entries<'a, 'g> {
         let message = format!(
             "this grant has no effect: a workspace may grant only what `[ceiling.grants]` in your \
              user config allows{place}; to allow it, let `[ceiling.grants]` in {} include \
-             `{setting}`",
-            own_file(context.own_file)
+             `{}`",
+            own_file(context.own_file),
+            one.as_ceiling().unwrap_or_default()
         );
         let problem = Problem::new(DiagnosticKind::BeyondGrantCeiling(kind), message);
         Some(problem.at(entry.origin()))

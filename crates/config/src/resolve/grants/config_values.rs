@@ -2,17 +2,17 @@
 
 use kitbag_policy::{ConfigValueError, ConfigValues};
 
-use crate::config::ConfiguredGrants;
-use crate::format::spanned::{At, Table, merge};
+use super::{ConfigKind, Merge};
+use crate::format::span::merge;
 use crate::report::Report;
+
+pub(super) const KIND: ConfigKind =
+    ConfigKind { key: ConfigValues::KEY, merge: granted, ceiling: None, call: None };
 
 /// Returns the configuration values of all layers, merged by key. A stronger layer replaces single
 /// values.
-pub(super) fn granted(
-    layers: &[At<'_, Table<String>>],
-    grants: &mut ConfiguredGrants,
-    report: &mut Report,
-) {
+fn granted(merging: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merging.layers(|grants| grants.config.as_ref());
     let Some(strongest) = layers.last() else { return };
     let mut values = ConfigValues::default();
     for part in merge(layers.iter().map(|at| (at.file, at.value))).into_iter().flatten() {
@@ -22,5 +22,5 @@ pub(super) fn granted(
             Err(error) => report.at(part.key, error),
         }
     }
-    grants.set(|grants| &mut grants.config, strongest.sourced(values));
+    merging.grants.set(|grants| &mut grants.config, strongest.sourced(values));
 }

@@ -3,18 +3,25 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_policy::{SecretName, VariableGrant, VariableName};
+use kitbag_policy::{Grants, SecretName, VariableGrant, VariableName};
 
-use super::beyond::{Entries, layered};
-use crate::format::VariableConfig;
-use crate::format::spanned::{At, Written};
-use crate::layers::origin::Sourced;
+use super::beyond::layered;
+use super::call::{CallForm, CallTarget};
+use super::{ConfigKind, Merge};
+use crate::config::ConfiguredGrants;
+use crate::format::span::{At, Written};
+use crate::format::{CeilingGrantsConfig, VariableConfig};
 use crate::read::sources::VariableValue;
 use crate::report::text::listed_twice;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::context::Context;
 
-type Names = Vec<Written<String>>;
+pub(super) const KIND: ConfigKind = ConfigKind {
+    key: VariableGrant::KEY,
+    merge: granted,
+    ceiling: Some(ceiling),
+    call: Some(CallForm { read: typed, add }),
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Placeholder {
@@ -24,24 +31,24 @@ pub(super) struct Placeholder {
     pub(super) is_own: bool,
 }
 
-pub(super) fn ceiling(at: At<'_, Names>, report: &mut Report) -> Sourced<Vec<VariableGrant>> {
+fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
+    let Some(at) = own.inner(|grants| grants.env.as_ref()) else { return };
     let names = names(at, |name| name, report).into_iter();
-    at.sourced(names.map(|(_, _, name)| VariableGrant { name, value: None }).collect())
+    let variables = names.map(|(_, _, name)| VariableGrant { name, value: None }).collect();
+    ceiling.set(|grants| &mut grants.variables, at.sourced(variables));
 }
 
-/// Returns the variables that a tool may read, each with its value, and the variables that hold the
-/// placeholder of a secret. Entries of a workspace beyond the ceiling and the user's own grants are
+/// Grants the variables that a tool may read, each with its value, and finds the variables that hold
+/// the placeholder of a secret. Entries of a workspace beyond the ceiling and the user's own grants are
 /// omitted.
-pub(super) fn granted<'a>(
-    layers: Vec<At<'a, Vec<Written<VariableConfig>>>>,
-    mut entries: Entries<'_, '_>,
-    report: &mut Report,
-) -> Vec<(At<'a, String>, Placeholder)> {
+fn granted<'a>(merge: &mut Merge<'a, '_>, report: &mut Report) {
     let name = |variable: &'a VariableConfig| &variable.name;
+    let layers = merge.layers(|grants| grants.env.as_ref());
     let mut placeholders = Vec::new();
+    let mut entries = merge.entries(VariableGrant::KEY);
     let context = entries.context;
     let layers = layered(layers, entries.grantee.code, |weaker| names(weaker, name, report));
-    let Some(layers) = layers else { return placeholders };
+    let Some(layers) = layers else { return };
     let own = layers.own.as_ref().map_or(&[][..], |(own, _)| own.value);
     let mut granted = Vec::new();
     for (at, entry, name) in names(layers.effective, name, report) {
@@ -57,8 +64,8 @@ pub(super) fn granted<'a>(
         }
         let ceiling = &context.workspace_ceiling.value.variables;
         let is_within = is_own || ceiling.iter().any(|variable| variable.name == name);
-        let setting = setting(&name);
-        if !entries.takes_effect(at, is_within, Some(name.as_str()), &setting) {
+        let one = vec![VariableGrant { name: name.clone(), value: None }];
+        if !entries.takes_effect(at, is_within, Some(name.as_str()), &one) {
             continue;
         }
         if name.looks_like_secret() {
@@ -75,16 +82,27 @@ pub(super) fn granted<'a>(
     entries.finish(&layers);
     let granted = layers.effective.sourced(granted);
     entries.grants.set(|grants| &mut grants.variables, granted);
-    placeholders
+    merge.placeholders = placeholders;
 }
 
-/// Returns the setting of `[ceiling.grants]` that allows a variable.
-pub(super) fn setting(name: &VariableName) -> String {
-    format!("env = [\"{name}\"]")
+/// Reads a name from the command line.
+fn typed(text: &str) -> Result<Grants, Problem> {
+    let variables = vec![VariableGrant { name: VariableName::new(text)?, value: None }];
+    Ok(Grants { variables, ..Grants::default() })
+}
+
+fn add(mut one: Grants, target: CallTarget<'_>) -> Result<Grants, Problem> {
+    let variables = &mut target.grants.value_mut().variables;
+    for grant in &mut one.variables {
+        grant.value = Some(value_of(&grant.name, target.context)?);
+        variables.retain(|variable| variable.name != grant.name);
+        variables.push(grant.clone());
+    }
+    Ok(one)
 }
 
 /// Returns the value of a variable of the user's environment.
-pub(super) fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc<str>, Problem> {
+fn value_of(name: &VariableName, context: &Context<'_>) -> Result<Arc<str>, Problem> {
     let value = context.variables.and_then(|variables| variables.get(name.as_str()));
     let message = match value {
         Some(VariableValue::Text(value)) => return Ok(value),

@@ -10,8 +10,8 @@ use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
 use crate::config::{ConfiguredTool, workspace_grant, writable};
-use crate::format::DirectoryGrantConfig;
-use crate::format::spanned::{At, Written};
+use crate::format::span::{At, Written};
+use crate::format::{DirectoryGrantConfig, GrantsConfig, grants_writing};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
@@ -20,6 +20,7 @@ use crate::report::text::shown_path;
 use crate::report::{DiagnosticKind, GrantedLink, Problem, Report};
 use crate::resolve::context::{Context, Directory, valid};
 use crate::resolve::grants::beyond::Grantee;
+use crate::resolve::grants::{ConfigKind, Merge, of_kind};
 use crate::resolve::user::secret_files;
 
 /// The maximum number of directories that one tool is granted. Each takes a handle of the call, and
@@ -38,8 +39,28 @@ struct Grant<'a> {
     protected: Option<Vec<String>>,
 }
 
+pub(super) const KIND: ConfigKind =
+    ConfigKind { key: DirectoryGrant::KEY, merge, ceiling: None, call: None };
+
+fn merge(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merge.layers(|grants| grants.filesystem.as_ref());
+    let directories = granted(merge.context, layers, merge.grantee, report);
+    merge.grants.set(|grants| &mut grants.directories, directories);
+}
+
+/// Returns the layer of the configuration whose grants let a tool change files. `layers` are the
+/// layers of the tool, the weakest first.
+pub(crate) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
+    let effective = of_kind(layers, |grants| grants.filesystem.as_ref()).pop()?;
+    grants_writing(effective.value).then(|| effective.file.layer())
+}
+
+pub(crate) fn names_directories(layers: &[At<'_, GrantsConfig>]) -> bool {
+    !of_kind(layers, |grants| grants.filesystem.as_ref()).is_empty()
+}
+
 /// Returns the granted directories. Those of an enabled tool are opened.
-pub(super) fn granted(
+fn granted(
     context: &Context<'_>,
     mut layers: Vec<At<'_, Vec<Written<DirectoryGrantConfig>>>>,
     grantee: Grantee<'_>,

@@ -6,12 +6,14 @@ use kitbag_base::ByteSize;
 use kitbag_base::parse_duration;
 use kitbag_base::text::shown;
 use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
-use kitbag_policy::{HttpGrant, HttpGrants, UrlPattern};
+use kitbag_policy::{Grants, HttpGrant, HttpGrants, UrlPattern};
 
-use super::beyond::{Entries, layered};
+use super::beyond::layered;
+use super::call::{CallForm, CallTarget, table};
+use super::{ConfigKind, Merge};
 use crate::config::ConfiguredGrants;
-use crate::format::spanned::{At, StringOr, Written};
-use crate::format::{HttpConfig, HttpGrantConfig};
+use crate::format::span::{At, StringOr, Written};
+use crate::format::{CeilingGrantsConfig, HttpConfig, HttpGrantConfig};
 use crate::layers::origin::Sourced;
 use crate::read::file::Layer;
 use crate::report::{Problem, Report};
@@ -23,9 +25,17 @@ const MAX_GRANTS: usize = 256;
 const ENCODED_SLASH: &str = "a path with an encoded slash needs `encoded_slash = true`; add it, or \
                              write the path without `%2F`";
 
-pub(super) fn ceiling(at: At<'_, HttpConfig>, report: &mut Report) -> Sourced<HttpGrants> {
-    let grants = grants(at, report).into_iter().map(|(_, grant)| Arc::new(grant));
-    at.sourced(HttpGrants { grants: grants.collect(), deny: Arc::default() })
+pub(super) const KIND: ConfigKind = ConfigKind {
+    key: HttpGrant::KEY,
+    merge: granted,
+    ceiling: Some(ceiling),
+    call: Some(CallForm { read: typed, add }),
+};
+
+fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
+    let Some(at) = own.inner(|grants| grants.http.as_ref()) else { return };
+    let http = grants(at, report).into_iter().map(|(_, grant)| grant).collect::<Vec<_>>();
+    ceiling.set(|grants| &mut grants.http, at.sourced(http.into()));
 }
 
 /// Returns the requests that no tool may make, from the user config.
@@ -39,7 +49,7 @@ pub(crate) fn deny(configs: &ConfigFiles<'_>, report: &mut Report) -> Sourced<Ar
 
 /// Returns the requests that a tool may not make, in addition to those that no tool may make. The
 /// lists of all layers are combined.
-pub(super) fn denied(
+fn denied(
     context: &Context<'_>,
     layers: Vec<At<'_, Vec<Written<String>>>>,
     tool: &mut ConfiguredGrants,
@@ -69,13 +79,17 @@ fn denied_of<'a>(
     patterns.collect::<Vec<_>>().into_iter()
 }
 
-/// Returns the requests that a tool may make. Entries of a workspace beyond the ceiling and the
+fn granted(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    allowed(merge, report);
+    let layers = merge.layers(|grants| grants.deny.as_ref());
+    denied(merge.context, layers, merge.grants, report);
+}
+
+/// Grants the requests that a tool may make. Entries of a workspace beyond the ceiling and the
 /// user's own grants are omitted.
-pub(super) fn granted(
-    layers: Vec<At<'_, HttpConfig>>,
-    mut entries: Entries<'_, '_>,
-    report: &mut Report,
-) {
+fn allowed(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merge.layers(|grants| grants.http.as_ref());
+    let mut entries = merge.entries(HttpGrant::KEY);
     let context = entries.context;
     entries.grants.value_mut().http.deny = Arc::clone(&context.deny.value);
     let layers = layered(layers, entries.grantee.code, |weaker| grants(weaker, report));
@@ -88,7 +102,7 @@ pub(super) fn granted(
         let one = HttpGrants::from(vec![grant]);
         let is_within = one.beyond(&bound).is_none();
         let grant = Arc::clone(&one.grants[0]);
-        match entries.beyond_ceiling(at, is_within, &setting(&grant)) {
+        match entries.beyond_ceiling(at, is_within, &one) {
             None => {
                 entries.grants.place(HttpGrant::KEY, grant.to_string(), at.origin());
                 granted.grants.push(grant);
@@ -101,10 +115,6 @@ pub(super) fn granted(
     }
     entries.finish(&layers);
     entries.grants.set(|grants| &mut grants.http, layers.effective.sourced(granted));
-}
-
-pub(super) fn setting(grant: &HttpGrant) -> String {
-    format!("http = [{}]", grant.as_entry())
 }
 
 fn grants<'a>(
@@ -120,8 +130,22 @@ fn grants<'a>(
     entries.filter_map(|at| Some((at, grant(at, report)?))).collect()
 }
 
+/// Reads a grant as it is typed: a pattern, or a table in TOML.
+fn typed(text: &str) -> Result<Grants, Problem> {
+    let grant = match text.starts_with('{') {
+        true => table::<StringOr<HttpGrantConfig>, _>(text, grant)?,
+        false => short(text)?,
+    };
+    Ok(Grants { http: vec![grant].into(), ..Grants::default() })
+}
+
+fn add(one: Grants, target: CallTarget<'_>) -> Result<Grants, Problem> {
+    target.grants.value_mut().http.grants.extend(one.http.grants.iter().cloned());
+    Ok(one)
+}
+
 /// Returns a grant that is only a pattern.
-pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
+fn short(text: &str) -> Result<HttpGrant, Problem> {
     let url = UrlPattern::parse(text)?;
     match url.needs_encoded_slash() {
         true => Err(ENCODED_SLASH.into()),
@@ -130,10 +154,7 @@ pub(super) fn short(text: &str) -> Result<HttpGrant, Problem> {
 }
 
 /// Returns a grant. Mistakes in any of its fields are reported.
-pub(super) fn grant(
-    at: At<'_, StringOr<HttpGrantConfig>>,
-    report: &mut Report,
-) -> Option<HttpGrant> {
+fn grant(at: At<'_, StringOr<HttpGrantConfig>>, report: &mut Report) -> Option<HttpGrant> {
     let config = match at.value {
         StringOr::Short(url) => return pattern(at.with(url), false, report).map(HttpGrant::new),
         StringOr::Other(config) => at.with(config),

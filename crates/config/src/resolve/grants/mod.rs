@@ -5,7 +5,6 @@
 
 pub(super) mod beyond;
 pub(super) mod call;
-pub(super) mod ceiling;
 mod config_values;
 mod environment;
 pub(super) mod filesystem;
@@ -13,17 +12,62 @@ pub(super) mod http;
 mod secrets;
 mod storage;
 pub(super) mod tools;
-mod typed;
-
-use kitbag_policy::{HttpGrant, SecretGrant, StorageGrant, ToolGrants, VariableGrant};
 
 use self::beyond::{Code, Entries, Grantee};
-use super::context::Context;
+use self::call::CallForm;
+use self::environment::Placeholder;
+use super::context::{ConfigFiles, Context, of_user};
 use crate::config::ConfiguredGrants;
-use crate::format::spanned::{At, Written};
-use crate::format::{GrantsConfig, grants_writing};
-use crate::read::file::Layer;
+use crate::format::span::{At, Written};
+use crate::format::{CeilingGrantsConfig, GrantsConfig};
 use crate::report::Report;
+
+/// A kind of grants in a configuration.
+struct ConfigKind {
+    key: &'static str,
+    /// Merges the layers of a tool.
+    merge: fn(&mut Merge<'_, '_>, &mut Report),
+    /// Reads the ceiling of the user config. `None`: the kind has no ceiling.
+    ceiling: Option<fn(At<'_, CeilingGrantsConfig>, &mut ConfiguredGrants, &mut Report)>,
+    /// The form of a grant for one call. `None`: only a file can grant this kind.
+    call: Option<CallForm>,
+}
+
+/// The kinds, in the order in which they are merged: variables hold placeholders of secrets.
+static KINDS: [ConfigKind; 7] = [
+    filesystem::KIND,
+    http::KIND,
+    environment::KIND,
+    config_values::KIND,
+    secrets::KIND,
+    storage::KIND,
+    tools::KIND,
+];
+
+/// The grants of a tool while they are merged.
+struct Merge<'a, 'g> {
+    context: &'a Context<'a>,
+    grantee: Grantee<'a>,
+    /// The layers, the weakest first.
+    layers: &'a [At<'a, GrantsConfig>],
+    /// The variables that hold the placeholder of a secret.
+    placeholders: Vec<(At<'a, String>, Placeholder)>,
+    grants: &'g mut ConfiguredGrants,
+}
+
+impl<'a> Merge<'a, '_> {
+    /// Returns the layers that have the kind.
+    fn layers<T>(
+        &self,
+        kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,
+    ) -> Vec<At<'a, T>> {
+        of_kind(self.layers, kind)
+    }
+
+    fn entries(&mut self, key: &'static str) -> Entries<'a, '_> {
+        Entries::new(self.context, self.grantee, key, self.grants)
+    }
+}
 
 /// Merges the grants of a tool from all layers, the weakest first.
 ///
@@ -37,48 +81,30 @@ pub(super) fn of_tool(
     report: &mut Report,
 ) -> ConfiguredGrants {
     let mut grants = ConfiguredGrants::none(grantee.code == Code::Workspace);
-    let directories = of_kind(layers, |grants| grants.filesystem.as_ref());
-    let directories = filesystem::granted(context, directories, grantee, report);
-    grants.set(|grants| &mut grants.directories, directories);
-    let http = of_kind(layers, |grants| grants.http.as_ref());
-    http::granted(http, Entries::new(context, grantee, HttpGrant::KEY, &mut grants), report);
-    let denied = of_kind(layers, |grants| grants.deny.as_ref());
-    http::denied(context, denied, &mut grants, report);
-    let variables = of_kind(layers, |grants| grants.env.as_ref());
-    let placeholders = environment::granted(
-        variables,
-        Entries::new(context, grantee, VariableGrant::KEY, &mut grants),
-        report,
-    );
-    let config = of_kind(layers, |grants| grants.config.as_ref());
-    config_values::granted(&config, &mut grants, report);
-    let secrets = of_kind(layers, |grants| grants.secrets.as_ref());
-    secrets::granted(
-        secrets,
-        placeholders,
-        Entries::new(context, grantee, SecretGrant::KEY, &mut grants),
-        report,
-    );
-    let storage = of_kind(layers, |grants| grants.storage.as_ref());
-    storage::granted(
-        storage,
-        Entries::new(context, grantee, StorageGrant::KEY, &mut grants),
-        report,
-    );
-    let tools = of_kind(layers, |grants| grants.tools.as_ref());
-    tools::granted(tools, Entries::new(context, grantee, ToolGrants::KEY, &mut grants), report);
+    let placeholders = Vec::new();
+    let mut merge = Merge { context, grantee, layers, placeholders, grants: &mut grants };
+    for kind in &KINDS {
+        (kind.merge)(&mut merge, report);
+    }
     grants
 }
 
-/// Returns the layer of the configuration whose grants let a tool change files. `layers` are the
-/// same as in [`of_tool`].
-pub(super) fn writes(layers: &[At<'_, GrantsConfig>]) -> Option<Layer> {
-    let effective = of_kind(layers, |grants| grants.filesystem.as_ref()).pop()?;
-    grants_writing(effective.value).then(|| effective.file.layer())
+/// Reads `[ceiling.grants]` of the user config: the widest grants that a workspace may give. A kind
+/// that is not listed is not limited, once the workspace is trusted.
+pub(super) fn grant_ceiling(configs: &ConfigFiles<'_>, report: &mut Report) -> ConfiguredGrants {
+    let mut ceiling = ConfiguredGrants::default();
+    let own = of_user(configs, |config| config.ceiling.as_ref()?.grants.as_ref());
+    let Some(own) = own else { return ceiling };
+    for read in KINDS.iter().filter_map(|kind| kind.ceiling) {
+        read(own, &mut ceiling, report);
+    }
+    ceiling
 }
 
-pub(super) fn names_directories(layers: &[At<'_, GrantsConfig>]) -> bool {
-    !of_kind(layers, |grants| grants.filesystem.as_ref()).is_empty()
+/// Returns a ceiling that allows no grants of any kind.
+pub(super) fn empty_ceiling() -> ConfiguredGrants {
+    let limited = KINDS.iter().filter(|kind| kind.ceiling.is_some());
+    ConfiguredGrants::empty_of(limited.map(|kind| kind.key))
 }
 
 fn of_kind<'a, T>(
@@ -86,4 +112,31 @@ fn of_kind<'a, T>(
     kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,
 ) -> Vec<At<'a, T>> {
     layers.iter().filter_map(|grants| grants.inner(&kind)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kitbag_policy::DefaultCeiling;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_of_the_policy_can_be_configured() {
+        let mut configured: Vec<_> = KINDS.iter().map(|kind| kind.key).collect();
+        let mut declared: Vec<_> = kitbag_policy::KINDS.iter().map(|kind| kind.key).collect();
+        configured.sort_unstable();
+        declared.sort_unstable();
+        assert_eq!(configured, declared);
+    }
+
+    #[test]
+    fn kinds_have_the_declared_ceilings() {
+        let empty = empty_ceiling();
+        for declared in &kitbag_policy::KINDS {
+            let kind = KINDS.iter().find(|kind| kind.key == declared.key).unwrap();
+            let is_limited = !matches!(declared.ceiling, DefaultCeiling::Unlimited);
+            assert_eq!(kind.ceiling.is_some(), is_limited, "{}", kind.key);
+            assert_eq!(empty.has(kind.key), is_limited, "{}", kind.key);
+        }
+    }
 }

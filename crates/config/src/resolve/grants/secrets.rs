@@ -5,17 +5,21 @@ use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
 
 use super::beyond::{Entries, layered};
 use super::environment::Placeholder;
-use crate::format::SecretGrantConfig;
-use crate::format::spanned::{At, Table, Written, merge};
+use super::{ConfigKind, Merge};
+use crate::config::ConfiguredGrants;
+use crate::format::span::{At, Table, merge};
+use crate::format::{CeilingGrantsConfig, SecretGrantConfig};
 use crate::layers::origin::Sourced;
 use crate::report::{DiagnosticKind, Problem, Report};
 use crate::resolve::context::valid;
 
-pub(super) fn ceiling(
-    at: At<'_, Vec<Written<String>>>,
-    report: &mut Report,
-) -> Sourced<Vec<SecretGrant>> {
-    at.sourced(valid(at, report, |name| SecretName::new(name).map(by_name)))
+pub(super) const KIND: ConfigKind =
+    ConfigKind { key: SecretGrant::KEY, merge: granted, ceiling: Some(ceiling), call: None };
+
+fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
+    let Some(at) = own.inner(|grants| grants.secrets.as_ref()) else { return };
+    let secrets = valid(at, report, |name| SecretName::new(name).map(by_name));
+    ceiling.set(|grants| &mut grants.secrets, at.sourced(secrets));
 }
 
 /// Returns a grant of a secret without any other settings.
@@ -34,12 +38,10 @@ fn by_name(name: SecretName) -> SecretGrant {
 /// Returns the secrets of a tool, including those whose placeholders are in its variables. Omits
 /// secrets that a workspace names beyond the ceiling and the user's own grants, and secrets that
 /// the user config does not have.
-pub(super) fn granted(
-    layers: Vec<At<'_, Table<SecretGrantConfig>>>,
-    placeholders: Vec<(At<'_, String>, Placeholder)>,
-    mut entries: Entries<'_, '_>,
-    report: &mut Report,
-) {
+fn granted(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merge.layers(|grants| grants.secrets.as_ref());
+    let placeholders = std::mem::take(&mut merge.placeholders);
+    let mut entries = merge.entries(SecretGrant::KEY);
     let ceiling = &entries.context.workspace_ceiling.value.secrets;
     let layers = layered(layers, entries.grantee.code, |weaker| {
         let named = named_secrets(weaker, report).into_iter();
@@ -111,8 +113,8 @@ fn grant<T: ?Sized>(
     is_within: bool,
     entries: &mut Entries<'_, '_>,
 ) -> Option<SecretGrant> {
-    if !entries.takes_effect(at, is_within, Some(name.as_str()), &format!("secrets = [\"{name}\"]"))
-    {
+    let one = vec![by_name(name.clone())];
+    if !entries.takes_effect(at, is_within, Some(name.as_str()), &one) {
         return None;
     }
     let Some(secret) = entries.context.own_secrets.get(name) else {

@@ -1,21 +1,27 @@
 //! Grants of storage between the calls of a tool.
 
 use kitbag_base::ByteSize;
-use kitbag_policy::{StorageGrant, StorageGrantError};
+use kitbag_policy::{Grants, StorageGrant, StorageGrantError};
 
-use super::beyond::{Entries, Grantee, layered};
-use super::typed::table;
+use super::beyond::{Grantee, layered};
+use super::call::{CallForm, CallTarget, table};
+use super::{ConfigKind, Merge};
 use crate::config::ConfiguredGrants;
-use crate::format::StorageConfig;
-use crate::format::spanned::{At, BoolOr};
+use crate::format::span::{At, BoolOr};
+use crate::format::{CeilingGrantsConfig, StorageConfig};
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::{Problem, Report};
 
-pub(super) fn ceiling(
-    at: At<'_, StorageConfig>,
-    report: &mut Report,
-) -> Sourced<Option<StorageGrant>> {
-    at.sourced(grant(at, report).flatten())
+pub(super) const KIND: ConfigKind = ConfigKind {
+    key: StorageGrant::KEY,
+    merge: granted,
+    ceiling: Some(ceiling),
+    call: Some(CallForm { read: typed, add }),
+};
+
+fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
+    let Some(at) = own.inner(|grants| grants.storage.as_ref()) else { return };
+    ceiling.set(|grants| &mut grants.storage, at.sourced(grant(at, report).flatten()));
 }
 
 impl ConfiguredGrants {
@@ -30,11 +36,9 @@ impl ConfiguredGrants {
 
 /// Returns the storage of a tool. A grant of a workspace beyond the ceiling and the user's own
 /// grant is omitted, and so is the default of a built-in, unless the user config turned it on.
-pub(super) fn granted(
-    layers: Vec<At<'_, StorageConfig>>,
-    mut entries: Entries<'_, '_>,
-    report: &mut Report,
-) {
+fn granted(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merge.layers(|grants| grants.storage.as_ref());
+    let mut entries = merge.entries(StorageGrant::KEY);
     let context = entries.context;
     let Grantee { builtin, code, is_enabled, .. } = entries.grantee;
     let Some(layers) = layered(layers, code, |weaker| grant(weaker, report).flatten()) else {
@@ -52,7 +56,7 @@ pub(super) fn granted(
     let bounds = [context.workspace_ceiling.storage_ceiling(), layers.own.and_then(|(_, own)| own)];
     let granted = granted.filter(|wanted| {
         let is_within = bounds.iter().flatten().any(|bound| wanted.is_within(bound));
-        entries.takes_effect(layers.effective, is_within, None, &wanted.as_setting())
+        entries.takes_effect(layers.effective, is_within, None, &Some(*wanted))
     });
     entries.finish(&layers);
     entries.grants.set(|grants| &mut grants.storage, layers.effective.sourced(granted));
@@ -84,10 +88,17 @@ fn grant(at: At<'_, StorageConfig>, report: &mut Report) -> Option<Option<Storag
 }
 
 /// Reads a grant from the command line: empty for the default, a quota, or a table in TOML.
-pub(super) fn typed(text: &str) -> Result<StorageGrant, Problem> {
-    match text {
-        "" | "true" => Ok(StorageGrant::default()),
-        text if text.starts_with('{') => table(text, |at, report| grant(at, report).flatten()),
-        text => Ok(StorageGrant::new(Some(text.parse()?), None)?),
-    }
+fn typed(text: &str) -> Result<Grants, Problem> {
+    let grant = match text {
+        "" | "true" => StorageGrant::default(),
+        text if text.starts_with('{') => table(text, |at, report| grant(at, report).flatten())?,
+        text => StorageGrant::new(Some(text.parse()?), None)?,
+    };
+    Ok(Grants { storage: Some(grant), ..Grants::default() })
+}
+
+fn add(one: Grants, target: CallTarget<'_>) -> Result<Grants, Problem> {
+    let granted = Sourced { value: one.storage, origin: target.origin };
+    target.grants.set(|grants| &mut grants.storage, granted);
+    Ok(one)
 }

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use kitbag_base::text::{nearest, shown};
 use kitbag_contract::{ToolName, ToolNameError};
 use kitbag_policy::tools::{Alias, ArgumentPath, Condition, ToolGrant, ToolGrants};
-use kitbag_policy::{Kind, Rates};
+use kitbag_policy::{Grants, Kind, Rates};
 
-use super::beyond::{Code, Entries, Grantee, layered};
-use super::typed;
-use crate::config::ConfiguredTool;
-use crate::format::spanned::{At, StringOr, Table};
-use crate::format::{ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig};
+use super::beyond::{Code, Grantee, layered};
+use super::call::{CallForm, CallTarget, table};
+use super::{ConfigKind, Merge};
+use crate::config::{ConfiguredGrants, ConfiguredTool};
+use crate::format::span::{At, StringOr, Table};
+use crate::format::{
+    CeilingGrantsConfig, ConditionConfig, ToolGrantConfig, ToolsCeilingConfig, ToolsConfig,
+};
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::did_you_mean;
 use crate::report::{DiagnosticKind, Problem, Report};
@@ -25,11 +28,21 @@ enum Said<'a> {
     Aliases(Vec<(At<'a, str>, Alias, ToolGrant)>),
 }
 
-pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> Sourced<ToolGrants> {
+pub(super) const KIND: ConfigKind = ConfigKind {
+    key: ToolGrants::KEY,
+    merge: granted,
+    ceiling: Some(ceiling),
+    call: Some(CallForm { read: typed, add }),
+};
+
+fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
+    let Some(at) = own.inner(|grants| grants.tools.as_ref()) else { return };
+    ceiling.set(|grants| &mut grants.tools, at.sourced(ceiling_of(at, report)));
+}
+
+fn ceiling_of(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> ToolGrants {
     let names = match at.value {
-        StringOr::Short(word) if word == ToolGrants::CALLER => {
-            return at.sourced(ToolGrants::Caller);
-        }
+        StringOr::Short(word) if word == ToolGrants::CALLER => return ToolGrants::Caller,
         StringOr::Short(word) => {
             let problem = format!(
                 "`{}` is not a ceiling; write `tools = \"{}\"` for all tools that the caller may \
@@ -38,21 +51,19 @@ pub(super) fn ceiling(at: At<'_, ToolsCeilingConfig>, report: &mut Report) -> So
                 ToolGrants::CALLER
             );
             report.at(at, problem);
-            return at.sourced(ToolGrants::None);
+            return ToolGrants::None;
         }
         StringOr::Other(names) => valid(at.with(names), report, ToolName::new),
     };
     let tools = names.into_iter().map(|name| (name.clone(), ToolGrant::new(name)));
-    at.sourced(ToolGrants::aliases(tools))
+    ToolGrants::aliases(tools)
 }
 
 /// Returns the other tools that a tool may call. Entries of a workspace beyond the ceiling and the
 /// user's own grants are omitted. The default of a built-in may be its declaration.
-pub(super) fn granted(
-    layers: Vec<At<'_, ToolsConfig>>,
-    mut entries: Entries<'_, '_>,
-    report: &mut Report,
-) {
+fn granted(merge: &mut Merge<'_, '_>, report: &mut Report) {
+    let layers = merge.layers(|grants| grants.tools.as_ref());
+    let mut entries = merge.entries(ToolGrants::KEY);
     let ceiling = &entries.context.workspace_ceiling;
     let Grantee { name, builtin, code, .. } = entries.grantee;
     let Some(layers) = layered(layers, code, |weaker| said(weaker, name, report)) else {
@@ -84,8 +95,8 @@ pub(super) fn granted(
     let granted = match said(effective, name, report) {
         Said::Caller => {
             let caller = ToolGrants::Caller;
-            let (name, setting) = (Some(ToolGrants::CALLER), CallGrant::Caller.setting());
-            match entries.takes_effect(effective, is_within(&caller), name, &setting) {
+            let name = Some(ToolGrants::CALLER);
+            match entries.takes_effect(effective, is_within(&caller), name, &caller) {
                 true => caller,
                 false => ToolGrants::None,
             }
@@ -94,8 +105,7 @@ pub(super) fn granted(
             let mut granted = BTreeMap::new();
             for (at, alias, grant) in aliases {
                 let one = ToolGrants::aliases([(alias.clone(), grant.clone())]);
-                let setting = setting(&grant);
-                if !entries.takes_effect(at, is_within(&one), Some(alias.as_str()), &setting) {
+                if !entries.takes_effect(at, is_within(&one), Some(alias.as_str()), &one) {
                     continue;
                 }
                 for line in one.lines() {
@@ -108,10 +118,6 @@ pub(super) fn granted(
     };
     entries.finish(&layers);
     entries.grants.set(|grants| &mut grants.tools, effective.sourced(granted));
-}
-
-fn setting(grant: &ToolGrant) -> String {
-    format!("tools = [\"{}\"]", grant.tool)
 }
 
 /// Warns of granted tools that no file names. This is not an error, because a program may still
@@ -250,79 +256,48 @@ fn conditions_of(
     (conditions.len() == count).then_some(conditions)
 }
 
-pub(super) enum CallGrant {
-    /// Every tool that the caller may call.
-    Caller,
-    /// One tool.
-    Alias(Alias, Box<ToolGrant>),
+/// Reads `caller`, `ALIAS=TOOL` or `ALIAS={ tool = "…" }`.
+fn typed(text: &str) -> Result<Grants, Problem> {
+    let tools = match text {
+        ToolGrants::CALLER => ToolGrants::Caller,
+        text => {
+            let (alias, grant) = text.split_once('=').ok_or_else(|| not_tools(text))?;
+            let alias = Alias::new(alias.trim()).map_err(|error| not_an_alias(&error))?;
+            let grant = match grant.trim() {
+                text if text.starts_with('{') => table(text, self::grant)?,
+                tool => ToolGrant::new(ToolName::new(tool.trim_matches('"'))?),
+            };
+            ToolGrants::aliases([(alias, grant)])
+        }
+    };
+    Ok(Grants { tools, ..Grants::default() })
 }
 
-impl CallGrant {
-    /// Reads `caller`, `ALIAS=TOOL` or `ALIAS={ tool = "…" }`.
-    pub(super) fn new(text: &str) -> Result<Self, Problem> {
-        if text == ToolGrants::CALLER {
-            return Ok(Self::Caller);
-        }
-        let (alias, grant) = text.split_once('=').ok_or_else(|| not_tools(text))?;
-        let alias = Alias::new(alias.trim()).map_err(|error| not_an_alias(&error))?;
-        let grant = match grant.trim() {
-            table if table.starts_with('{') => typed::table(table, self::grant)?,
-            tool => ToolGrant::new(ToolName::new(tool.trim_matches('"'))?),
-        };
-        Ok(Self::Alias(alias, Box::new(grant)))
+fn add(one: Grants, target: CallTarget<'_>) -> Result<Grants, Problem> {
+    for (alias, grant) in one.tools.iter() {
+        itself(alias, grant, target.name)?;
     }
-
-    pub(super) fn typed(&self) -> String {
-        match self {
-            Self::Caller => ToolGrants::CALLER.to_owned(),
-            Self::Alias(alias, grant) => match &*grant.as_entry() {
-                table if table.starts_with('{') => format!("{alias}={table}"),
-                _ => format!("{alias}={}", grant.tool),
-            },
+    let both = |has, wanted| {
+        Err(Problem::from(format!(
+            "the tool is granted {has}, which a call cannot combine with {wanted}; change `tools` \
+             of its grants instead"
+        )))
+    };
+    const CALLER: &str = "the tools of its caller";
+    const ALIASES: &str = "aliases";
+    let tools = &mut target.grants.value_mut().tools;
+    *tools = match (&*tools, &one.tools) {
+        (ToolGrants::Caller, ToolGrants::Aliases(_)) => return both(CALLER, ALIASES),
+        (own @ ToolGrants::Aliases(_), ToolGrants::Caller) if !Kind::is_empty(own) => {
+            return both(ALIASES, CALLER);
         }
-    }
-
-    pub(super) fn grants(&self) -> ToolGrants {
-        match self {
-            Self::Caller => ToolGrants::Caller,
-            Self::Alias(alias, grant) => {
-                ToolGrants::aliases([(alias.clone(), ToolGrant::clone(grant))])
-            }
+        (ToolGrants::Aliases(own), ToolGrants::Aliases(added)) => {
+            let added = added.iter().map(|(alias, grant)| (alias.clone(), grant.clone()));
+            let mut aliases = BTreeMap::clone(own);
+            aliases.extend(added);
+            ToolGrants::aliases(aliases)
         }
-    }
-
-    pub(super) fn setting(&self) -> String {
-        match self {
-            Self::Caller => format!("tools = \"{}\"", ToolGrants::CALLER),
-            Self::Alias(_, grant) => setting(grant),
-        }
-    }
-
-    pub(super) fn add_to(self, name: &ToolName, tools: &mut ToolGrants) -> Result<(), Problem> {
-        if let Self::Alias(alias, grant) = &self {
-            itself(alias, grant, name)?;
-        }
-        let both = |has, wanted| {
-            Problem::from(format!(
-                "the tool is granted {has}, which a call cannot combine with {wanted}; change \
-                 `tools` of its grants instead"
-            ))
-        };
-        const CALLER: &str = "the tools of its caller";
-        const ALIASES: &str = "aliases";
-        let granted = self.grants();
-        *tools = match (&*tools, self) {
-            (ToolGrants::Caller, Self::Alias(..)) => return Err(both(CALLER, ALIASES)),
-            (own @ ToolGrants::Aliases(_), Self::Caller) if !Kind::is_empty(own) => {
-                return Err(both(ALIASES, CALLER));
-            }
-            (ToolGrants::Aliases(own), Self::Alias(alias, grant)) => {
-                let mut aliases = BTreeMap::clone(own);
-                aliases.insert(alias, *grant);
-                ToolGrants::aliases(aliases)
-            }
-            _ => granted,
-        };
-        Ok(())
-    }
+        (_, granted) => granted.clone(),
+    };
+    Ok(one)
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::config::{Parameter, ParameterType, Parameters};
 use crate::format::ParameterConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::{AnyValue, At, Part, Table, all, copied, last, merge};
+use crate::format::span::{AnyValue, At, Part, Table, all, copied, last, merge};
 use crate::layers::origin::Sourced;
 use crate::read::file::SourceFile;
 use crate::read::script::is_variable;

@@ -8,7 +8,7 @@ use kitbag_contract::ToolName;
 
 use crate::config::ConfiguredTool;
 use crate::format::ToolConfig;
-use crate::format::spanned::{At, Part};
+use crate::format::span::{At, Part};
 use crate::read::file::Layer;
 use crate::report::text::did_you_mean;
 use crate::report::{Diagnostic, DiagnosticKind, Excerpt, Problem};

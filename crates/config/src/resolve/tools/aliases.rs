@@ -10,7 +10,7 @@ use kitbag_contract::ToolName;
 use kitbag_fs_guard::locate;
 
 use crate::config::{ConfiguredTool, ToolSource};
-use crate::format::spanned::{At, merge};
+use crate::format::span::{At, merge};
 use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
 use crate::layers::toolsets::Disabled;

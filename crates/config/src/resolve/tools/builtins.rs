@@ -10,7 +10,7 @@ use super::toolsets;
 use crate::config::{ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::format::ToolConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::{Part, Written, all, last};
+use crate::format::span::{Part, Written, all, last};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::sources::BuiltinTool;

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::names::{shadows_builtin, two_tools};
 use super::scripts::{self, Script};
-use super::{builtins, local, toolsets, untrusted};
+use super::{builtins, local, toolsets, untrusted_tools};
 use crate::config::{ConfiguredTool, ToolRate, ToolSource};
 use crate::format::key::KeyPath;
-use crate::format::spanned::{At, Part, Span, all, copied, last, merge};
+use crate::format::span::{At, Part, Span, all, copied, last, merge};
 use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
@@ -130,7 +130,7 @@ impl<'a> Candidate<'a> {
             answers,
             mask: copied(parts, |tool| tool.mask.as_ref()).unwrap_or(Sourced::default(true)),
         };
-        Some(if is_untrusted { untrusted::turned_off(context, tool) } else { tool })
+        Some(if is_untrusted { untrusted_tools::turned_off(context, tool) } else { tool })
     }
 
     fn source(

@@ -8,7 +8,7 @@ use super::scripts::Script;
 use crate::config::{BytesTool, LocalTool, Parameters};
 use crate::format::ToolConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::{Part, all, last};
+use crate::format::span::{Part, all, last};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;

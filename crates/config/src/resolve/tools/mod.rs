@@ -7,10 +7,10 @@ mod candidate;
 mod local;
 mod names;
 mod scripts;
-pub(crate) mod served;
+pub(crate) mod server_tools;
 pub(crate) mod switches;
 pub(crate) mod toolsets;
-pub(crate) mod untrusted;
+pub(crate) mod untrusted_tools;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ use super::grants::beyond::{Code, Grantee};
 use super::user::approve;
 use crate::config::{ConfiguredTool, LocalTool, ToolSource};
 use crate::format::ToolConfig;
-use crate::format::spanned::{Part, last, merge};
+use crate::format::span::{Part, last, merge};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::file::Layer;
@@ -77,7 +77,7 @@ pub(crate) fn all<'a>(
     }
     let mut tools = Tools { context, limits, tools: BTreeMap::new(), replaced: Vec::new() };
     let taken = scripts::taken(context, tables.iter());
-    for (name, found) in untrusted::listed_components(context, found) {
+    for (name, found) in untrusted_tools::listed_components(context, found) {
         let tables = tables.remove(name).unwrap_or_default();
         report.enter(Piece::Tool(name.to_string()));
         scripts::check_no_script(name, &tables, "it is a component in `.kitbag/tools`", report);
@@ -88,7 +88,7 @@ pub(crate) fn all<'a>(
         let found = (!is_left_out).then_some(found);
         tools.add(&Candidate::new(context, name, found, Script::None, tables), report);
     }
-    for (name, script) in untrusted::listed_scripts(context, found) {
+    for (name, script) in untrusted_tools::listed_scripts(context, found) {
         let own = tables.remove(name);
         if own.is_none() && taken.contains(&name) {
             continue;

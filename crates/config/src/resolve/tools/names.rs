@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kitbag_contract::ToolName;
 
 use crate::config::{ConfiguredTool, ToolSource};
-use crate::format::spanned::{Part, last};
+use crate::format::span::{Part, last};
 use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
 use crate::layers::path::is_fixed;

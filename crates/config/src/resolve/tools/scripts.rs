@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::ScriptTool;
 use crate::format::ToolConfig;
 use crate::format::key::KeyPath;
-use crate::format::spanned::{AnyValue, At, Part, Table, all};
+use crate::format::span::{AnyValue, At, Part, Table, all};
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::FoundScript;
 use crate::read::file::Layer;

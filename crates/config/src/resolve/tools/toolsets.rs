@@ -8,13 +8,13 @@ use kitbag_policy::Access;
 
 use crate::config::{ConfiguredTool, ToolSource};
 use crate::format::GrantsConfig;
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::toolsets::Disabled;
 use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
 use crate::resolve::context::Context;
-use crate::resolve::grants::{filesystem, names_directories, writes};
+use crate::resolve::grants::filesystem::{self, names_directories, writes};
 use crate::resolve::tools::switches::Switches;
 
 /// Turns off built-ins that have no grant of a required kind, unless a file turned them on or tried
@@ -33,14 +33,12 @@ pub(crate) fn without_required(
             continue;
         }
         let grants = tool.grants.value.kinds();
-        let is_granted = |setting: &&&str| {
-            grants.iter().any(|it| it.key() == kind_of(setting) && !it.is_empty())
-        };
-        let missing = builtin.required.iter().find(|setting| !is_granted(setting));
-        tool.disabled = missing.map(|setting| Disabled::NotGranted {
+        let is_granted = |key: &str| grants.iter().any(|it| it.key() == key && !it.is_empty());
+        let missing = builtin.required.iter().find(|(key, _)| !is_granted(key));
+        tool.disabled = missing.map(|(key, setting)| Disabled::NotGranted {
             tool: name.clone(),
             setting: (*setting).to_owned(),
-            empty: match tool.grants.origin_of(kind_of(setting)) {
+            empty: match tool.grants.origin_of(key) {
                 Origin::Default | Origin::Tool => None,
                 origin => Some(origin.clone()),
             },
@@ -93,9 +91,4 @@ pub(crate) fn disabled(
             .map(|reason| Disabled::NeverWritable { reason }),
         false => None,
     }
-}
-
-/// Returns the key of the kind of a setting such as `http = ["https://docs.rs/**"]`.
-fn kind_of(setting: &str) -> &str {
-    setting.split(' ').next().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use kitbag_secrets::{AllowedLeak, Leaks};
 
 use crate::config::LeakAllowance;
 use crate::format::AllowedLeakConfig;
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::layers::origin::Sourced;
 use crate::report::text::did_you_mean;
 use crate::report::{Problem, Report};

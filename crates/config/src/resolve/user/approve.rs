@@ -6,7 +6,7 @@ use kitbag_policy::{ApprovalRule, ApprovalRuleError, ClassRule};
 use serde_json::Map;
 
 use crate::config::ToolApproval;
-use crate::format::spanned::{At, Part, StringOr, Table, Written, all};
+use crate::format::span::{At, Part, StringOr, Table, Written, all};
 use crate::format::{ApproveConfig, ClassConfig, ConditionConfig, ToolConfig, WhenConfig};
 use crate::layers::origin::Sourced;
 use crate::read::file::Layer;

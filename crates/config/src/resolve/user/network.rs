@@ -6,7 +6,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::config::{NameResolution, Network, RootFile};
-use crate::format::spanned::At;
+use crate::format::span::At;
 use crate::layers::path::{Bases, is_fixed};
 use crate::read::file;
 use crate::read::sources::{VariableValue, Variables};

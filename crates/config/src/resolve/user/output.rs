@@ -4,7 +4,7 @@ use kitbag_base::text::{nearest, shown};
 use kitbag_policy::screening::{Screen, Severity};
 
 use crate::config::{Output, ScreenAction, Screening};
-use crate::format::spanned::Written;
+use crate::format::span::Written;
 use crate::layers::origin::Sourced;
 use crate::report::text::did_you_mean;
 use crate::report::{Problem, Report};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::config::SecretFiles;
-use crate::format::spanned::{At, Written};
+use crate::format::span::{At, Written};
 use crate::read::file::Layer;
 use crate::report::text::{not_a_glob, user_only};
 use crate::report::{Piece, Report};

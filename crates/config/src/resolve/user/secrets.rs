@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use kitbag_policy::{Placement, SecretName, SecretPlace, SecretSource};
 
 use crate::config::{Secret, SecretStore};
-use crate::format::spanned::{At, Written, merge};
+use crate::format::span::{At, Written, merge};
 use crate::format::{PlaceholderPart, SecretConfig};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::{Bases, is_fixed};

@@ -23,7 +23,7 @@ use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::activity::FileActivity;
-use crate::call::refusals::{Refusals, RefusedKind};
+use crate::call::refusals::Refusals;
 use crate::error::CallError;
 
 /// Number of refused files that a call remembers, for messages to a person.
@@ -370,7 +370,7 @@ impl CallDirectories {
     /// Records that a place was refused.
     pub(super) fn note_refused(&mut self, place: &GuestPlace, reason: &'static str) {
         let path = self.host_path(place, false);
-        self.refusals.note(RefusedKind::File, &path, reason);
+        self.refusals.note(DirectoryGrant::KEY, &path, reason);
     }
 
     /// Records that a change through an open handle was refused.
@@ -393,7 +393,7 @@ impl CallDirectories {
             Ok(place) if !path.starts_with('/') => self.host_path(place, true),
             _ => String::new(),
         };
-        self.refusals.note(RefusedKind::File, &format!("{place}{path}"), reason);
+        self.refusals.note(DirectoryGrant::KEY, &format!("{place}{path}"), reason);
     }
 
     /// Returns true if the granted directory that holds a place is writable.

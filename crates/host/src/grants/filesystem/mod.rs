@@ -17,7 +17,21 @@ mod quota;
 mod resolve;
 
 pub use self::activity::{FileActivity, PathList};
-pub(crate) use self::bindings::GuardedFilesystem;
 pub(crate) use self::change::FilesystemView;
 pub(crate) use self::directories::CallDirectories;
 pub(crate) use self::quota::Quota;
+
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+
+use self::bindings::GuardedFilesystem;
+use crate::call::state::State;
+use crate::interface::Interfaces;
+
+pub(crate) const INTERFACES: Interfaces = Interfaces::of_wasi(&[
+    ("wasi:filesystem/preopens", "granted directories", |l| {
+        preopens::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
+    }),
+    ("wasi:filesystem/types", "files in granted directories", |l| {
+        types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
+    }),
+]);

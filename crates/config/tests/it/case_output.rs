@@ -47,7 +47,7 @@ pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
                     name: "remember",
                     toolset: "memory",
                     keeps: true,
-                    required: &["storage = true"],
+                    required: &[("storage", "storage = true")],
                     ..NONE
                 }]
             }
@@ -71,7 +71,7 @@ pub(crate) fn builtins(name: &str) -> &'static [BuiltinTool<'static>] {
                     BuiltinTool {
                         name: "fetch",
                         toolset: "fetch",
-                        required: &["http = [\"https://docs.rs/**\"]"],
+                        required: &[("http", "http = [\"https://docs.rs/**\"]")],
                         ..NONE
                     },
                     LEARN,

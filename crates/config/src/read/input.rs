@@ -13,7 +13,7 @@ use crate::format::invalid_keys::InvalidKeys;
 use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 use crate::read::file::{self, SourceFile};
 use crate::read::lock::Lock;
-use crate::trust::untrusted::{NamedTool, WithheldSwitch};
+use crate::trust::restrictions::{NamedTool, WithheldSwitch};
 use crate::trust::workspace::{UntrustedWorkspace, WorkspaceContent, WorkspaceTrust};
 
 pub(crate) enum Reading<'a> {

@@ -5,7 +5,7 @@
 
 use kitbag_contract::ToolName;
 
-use crate::format::spanned::{BoolOr, Span, Written};
+use crate::format::span::{BoolOr, Span, Written};
 use crate::format::{
     ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
     TopicConfig, grants_writing,

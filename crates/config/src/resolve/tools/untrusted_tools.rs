@@ -12,7 +12,7 @@ use crate::layers::toolsets::Disabled;
 use crate::read::{FoundScript, FoundTool};
 use crate::resolve::context::Context;
 use crate::resolve::tools::switches::Switches;
-use crate::trust::untrusted::{NamedSource, NamedTool, SwitchTarget, WithheldSwitch};
+use crate::trust::restrictions::{NamedSource, NamedTool, SwitchTarget, WithheldSwitch};
 use crate::trust::workspace::UntrustedReason;
 
 /// Returns the components of the workspace. In an untrusted workspace a component does not take the
