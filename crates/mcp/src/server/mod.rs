@@ -129,20 +129,20 @@ impl Server {
 
     /// Compiles the components of a generation ahead of its calls.
     fn compile_ahead(&self, generation: &Arc<Generation>) {
-        let ahead = || GenerationPrecompile {
-            server: self.downgrade(),
-            generation: Arc::clone(generation),
-        };
-        self.background().start(ahead());
+        self.background().start(self.precompile(generation));
         if self.0.has_client.load(Ordering::Relaxed) {
-            self.background().load_builtins(ahead());
+            self.background().load_builtins(self.precompile(generation));
         }
+    }
+
+    fn precompile(&self, generation: &Arc<Generation>) -> GenerationPrecompile {
+        GenerationPrecompile { server: self.downgrade(), generation: Arc::clone(generation) }
     }
 
     /// Starts to load the built-in tools in the background when the first client starts a session.
     pub(crate) fn client_began(&self) {
         if !self.0.has_client.swap(true, Ordering::Relaxed) {
-            self.compile_ahead(&self.generation());
+            self.background().load_builtins(self.precompile(&self.generation()));
         }
     }
 
