@@ -13,7 +13,7 @@ use kitbag_glob::Glob;
 
 use crate::config::{ConfiguredTool, Person, PersonName};
 use crate::format::TokenConfig;
-use crate::format::spanned::{At, Part};
+use crate::format::span::{At, Part};
 use crate::read::file::Layer;
 use crate::report::text::{did_you_mean, not_a_glob, user_only};
 use crate::report::{Diagnostic, Excerpt, Piece, Problem, Report};
