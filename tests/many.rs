@@ -227,7 +227,7 @@ fn a_blocking_call_also_takes_a_slot() {
         let second = call(echo("x"));
         fs::write(workspace.path("here/go"), "").unwrap();
         let second = second.unwrap_err().to_string();
-        assert!(second.starts_with("busy: 1 calls run and 0 wait"), "{second}");
+        assert!(second.starts_with("busy: 1 calls are running and 0 are waiting"), "{second}");
         assert!(matches!(first.join().unwrap().unwrap(), Outcome::Success(_)));
     });
 }

@@ -70,6 +70,7 @@ fn names(reply: &Reply) -> Vec<String> {
 #[test]
 fn each_person_has_their_own_memory_rate_and_name() {
     let workspace = workspace(&["memory"], "rate = \"2/h\"");
+    workspace.add_to_own_config("[audit]\nsync = \"each\"\n");
     // A name can look like another kind of caller.
     let (ann, ben) = (token(&workspace, &["ann"]), token(&workspace, &["http"]));
     let server = HttpServer::start(&workspace, &[]);

@@ -45,8 +45,8 @@ pub(crate) struct Args {
     /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or localhost:8620
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     http: Option<SocketAddr>,
-    /// Require the bearer token in FILE, or that of a person (`kitbag token`) [default: if no person
-    /// has a token, generate one and print it]
+    /// Require the bearer token in FILE, or a token of a person (`kitbag token`) [default: if no
+    /// person has a token, generate one and print it]
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_token")]
     token_file: Option<PathBuf>,
     /// Accept every connection; for loopback addresses only

@@ -344,7 +344,11 @@ def replace_clocks():
 
 def begin():
     """Takes the directory, the variables and the randomness of a call."""
-    system_chdir(_kitbag.root() or "/")
+    try:
+        system_chdir(_kitbag.root() or "/")
+    except OSError:
+        # No directory is granted.
+        pass
     variables = os.environ._data
     variables.clear()
     for name, value in _kitbag.environment().items():

@@ -66,7 +66,7 @@ impl Token {
         self.0
     }
 
-    /// Creates the token that a client has shown, whatever its form.
+    /// Creates the token that a client has sent, in any form.
     pub(crate) fn shown(text: &[u8]) -> Self {
         Self(Sha256::digest(text).into())
     }
