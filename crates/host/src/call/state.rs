@@ -90,6 +90,7 @@ impl State {
     }
 
     /// Returns the grants, and the table of the guest's handles.
+    #[cfg(feature = "storage")]
     pub(crate) fn granted_and_table(&mut self) -> (&mut HeldGrants, &mut ResourceTable) {
         (&mut self.granted, &mut self.table)
     }
