@@ -103,7 +103,7 @@ fn start() -> Interpreter {
     settings.install_signal_handlers = false;
     settings.isolated = true;
     settings.write_bytecode = false;
-    let mut modules = rustpython_stdlib::stdlib_module_defs(&Context::genesis());
+    let mut modules = rustpython_stdlib::stdlib_module_defs(Context::genesis());
     modules.push(native::module_def(Context::genesis()));
     let library: &rustpython_compiler_core::frozen::FrozenLib =
         include!(concat!(env!("OUT_DIR"), "/frozen.rs"));

@@ -201,9 +201,11 @@ mod _kitbag {
         }
     }
 
+    /// The function that creates the objects of a type.
+    type New = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
+
     thread_local! {
-        static NEW_OS_ERROR: Cell<Option<fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult>> =
-            const { Cell::new(None) };
+        static NEW_OS_ERROR: Cell<Option<New>> = const { Cell::new(None) };
     }
 
     fn new_os_error(kind: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {

@@ -92,7 +92,8 @@ fn write(
         write_items(tuple.as_slice(), inside, json, vm)?;
     } else if let Some(dictionary) = value.downcast_ref::<PyDict>() {
         json.push('{');
-        for (at, (key, item)) in dictionary.to_owned().into_iter().enumerate() {
+        let items = dictionary.to_owned();
+        for (at, (key, item)) in items.into_iter().enumerate() {
             let key = key.downcast_ref::<PyStr>().and_then(|key| key.to_str()).ok_or_else(other)?;
             if at > 0 {
                 json.push(',');
