@@ -74,7 +74,7 @@ try {
   assert.match(got.session, /./);
   assert(got.tools.includes('now'), got.tools.join());
   assert.equal(got.ended, 204);
-  assert.match(got.refused, /^the token is not that of this server/);
+  assert.match(got.refused, /^the token is wrong; /);
   await page.goto(other.origin);
   await assert.rejects(page.evaluate(session, { url, token }), /Failed to fetch/);
   console.log('a page of an allowed origin: all as expected; of another origin: refused');
