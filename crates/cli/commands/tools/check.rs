@@ -59,7 +59,7 @@ impl Examination {
                 }
                 BuildError::Tool(error) => vec![error.to_string()],
             };
-            examined.problems.extend(texts.into_iter().map(of_configuration));
+            examined.problems.extend(texts.into_iter().map(config_finding));
         }
         if let Some(kitbag) = &kitbag {
             examined.load(kitbag.toolbox(), global.json);
@@ -75,7 +75,7 @@ impl Examination {
         let is_skipped =
             |tool: &&ConfiguredTool| tool.disabled.as_ref().is_some_and(Disabled::is_trust);
         self.skipped.extend(config.tools.values().filter(is_skipped).map(|tool| tool.name.clone()));
-        let ignored = config.ignored.iter().map(|ignored| of_configuration(ignored.to_string()));
+        let ignored = config.ignored.iter().map(|ignored| config_finding(ignored.to_string()));
         self.problems.extend(ignored);
         let names: Vec<_> = toolbox.summaries().map(|tool| tool.name).collect();
         for name in &names {
@@ -97,13 +97,13 @@ impl Examination {
             self.topics += 1;
             if let Err(error) = topic {
                 self.problems
-                    .push(Finding { about: "topic".into(), ..of_configuration(error.message) });
+                    .push(Finding { about: "topic".into(), ..config_finding(error.message) });
             }
         }
     }
 }
 
-fn of_configuration(text: String) -> Finding {
+fn config_finding(text: String) -> Finding {
     Finding { about: "configuration".into(), text, kind: ErrorKind::Configuration }
 }
 

@@ -82,14 +82,14 @@ impl Generation {
             let known = known.filter(|known| known.token == *sha256);
             let revoked = known.map(|known| known.revoked.clone()).unwrap_or_default();
             let own = tools.is_some().then(|| toolbox.for_person(Some((name, person))));
-            let own = own.map(|toolbox| Arc::new(Self::of_person(toolbox)));
+            let own = own.map(|toolbox| Arc::new(Self::without_people(toolbox)));
             (name.clone(), KnownPerson { token: *sha256, revoked, own })
         });
         let people = people.collect();
-        Self { people, ..Self::of_person(toolbox) }
+        Self { people, ..Self::without_people(toolbox) }
     }
 
-    fn of_person(toolbox: Toolbox) -> Self {
+    fn without_people(toolbox: Toolbox) -> Self {
         let (served, catalog, people) = Default::default();
         Self { toolbox, served, catalog, people }
     }
@@ -99,7 +99,7 @@ impl Generation {
         match self.people.get(name) {
             Some(KnownPerson { own: None, .. }) => Arc::clone(self),
             Some(KnownPerson { own: Some(own), .. }) => Arc::clone(own),
-            None => Arc::new(Self::of_person(self.toolbox.for_person(None))),
+            None => Arc::new(Self::without_people(self.toolbox.for_person(None))),
         }
     }
 

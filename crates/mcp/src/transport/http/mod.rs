@@ -60,8 +60,8 @@ const AT_ONCE: usize = 64;
 /// The header with the session id.
 const SESSION: &str = "mcp-session-id";
 
-/// The clients that an HTTP server accepts, in addition to the people of `[serve.tokens]` in the
-/// user config, each of whom has their own token.
+/// The clients that an HTTP server accepts, in addition to people with a token in `[serve.tokens]`
+/// of the user config.
 #[derive(Debug, Default)]
 pub enum Access {
     /// Any client.
