@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use kitbag_sdk::{Call, ErrorInfo, Stop, json};
 use kitbag_workspace::{Decoded, Encoding, looks_binary, quoted};
+use memchr::memchr_iter;
 use serde::Deserialize;
 
 use crate::file::{Opened, binary, digest, text};
@@ -126,10 +127,15 @@ pub(crate) fn oddities(decoded: &Decoded) -> Vec<String> {
     if decoded.encoding != Encoding::UTF_8 {
         found.push(decoded.encoding.to_string());
     }
-    let all = decoded.text.matches('\n').count();
-    match decoded.text.matches("\r\n").count() {
+    let text = decoded.text.as_bytes();
+    let (mut all, mut crlf) = (0, 0);
+    for at in memchr_iter(b'\n', text) {
+        all += 1;
+        crlf += u64::from(at > 0 && text[at - 1] == b'\r');
+    }
+    match crlf {
         0 => {}
-        crlf if crlf == all => found.push("CRLF".into()),
+        _ if crlf == all => found.push("CRLF".into()),
         _ => found.push("mixed line endings".into()),
     }
     if !decoded.text.is_empty() && !decoded.text.ends_with('\n') {
@@ -144,7 +150,8 @@ fn select(
     arguments: &Arguments,
     room: usize,
 ) -> Result<(String, Option<String>, String), ErrorInfo> {
-    let total = text.split_inclusive('\n').count() as u64;
+    let unfinished = u64::from(!text.is_empty() && !text.ends_with('\n'));
+    let total = memchr_iter(b'\n', text.as_bytes()).count() as u64 + unfinished;
     let start = match arguments.start_line {
         start if start > 0 => start.unsigned_abs(),
         start => (total + 1).saturating_sub(start.unsigned_abs()).max(1),
