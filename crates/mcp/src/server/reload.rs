@@ -179,7 +179,8 @@ impl Watch {
         };
         let mut changed = Vec::new();
         for directory in std::mem::take(&mut self.unread) {
-            if let Some(awaited) = self.awaited.as_ref().filter(|it| it.parent() == Some(&directory))
+            if let Some(awaited) =
+                self.awaited.as_ref().filter(|it| it.parent() == Some(&directory))
             {
                 changed.extend(Some(awaited).filter(|path| is_new(path)).cloned());
                 continue;
