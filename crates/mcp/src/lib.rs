@@ -25,6 +25,7 @@ pub use server::reload::log_broken;
 pub use server::{KEY_BYTES, Load, Server};
 #[cfg(feature = "otlp")]
 pub use telemetry::otlp::{Otlp, OtlpError};
+pub use transport::http::health::check_health;
 pub use transport::http::token::{Token, TokenError};
 pub use transport::http::{Access, HttpOptions, PATH as HTTP_PATH, is_loopback};
 pub use transport::stdio::{LINE_BYTES, StdioError};

@@ -7,8 +7,12 @@
 mod clients;
 mod directories;
 mod machine;
+#[cfg(feature = "serve")]
+mod server;
 mod tools;
 
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use kitbag::Places;
@@ -16,6 +20,8 @@ use kitbag::base::text::printable;
 use serde_json::{Value, json};
 
 use crate::commands::Global;
+#[cfg(feature = "serve")]
+use crate::commands::server::serve::listen_address;
 use crate::commands::tools::check::Examination;
 use crate::console::output;
 use crate::error::CliError;
@@ -26,9 +32,16 @@ use crate::version;
 #[command(after_help = "\
 Exit code 0 means that everything works, perhaps with warnings; 4 means that there is an error.
 
-Example:
-  kitbag doctor")]
-pub(crate) struct Args {}
+Examples:
+  kitbag doctor
+  kitbag doctor --server 127.0.0.1:8620")]
+pub(crate) struct Args {
+    /// Check only that a server answers at this address, such as 127.0.0.1:8620, as the health
+    /// check of a container does. It needs no token, and the server does not log it
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    server: Option<SocketAddr>,
+}
 
 /// The result of a check.
 struct Check {
@@ -63,14 +76,19 @@ impl Check {
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
+        #[cfg(feature = "serve")]
+        if let Some(address) = self.server {
+            return finish(&[server::check(address)], global);
+        }
         let places = Places::from_environment(std::env::vars_os());
         let mut checks = machine::checks();
         checks.extend(directories::checks(&places));
         let examined = Examination::of(global);
         checks.push(tools::configuration(&examined));
-        checks.push(tools::cached(&examined));
+        checks.push(tools::cached(&examined, places.cache.as_deref()));
         if let Some(kitbag) = &examined.kitbag {
             let config = kitbag.toolbox().config();
+            checks.push(tools::server_memory(config, machine::available_memory()));
             checks.push(tools::trust(config));
             checks.push(tools::secrets(config));
         }
@@ -81,12 +99,16 @@ impl Args {
         for check in &mut checks {
             check.text = without_home(&check.text, places.home.as_deref());
         }
-        report(&checks, global.json)?;
-        Ok(match checks.iter().map(|check| check.status).max() {
-            Some(Status::Error) => Exit::Configuration,
-            _ => Exit::Done,
-        })
+        finish(&checks, global)
     }
+}
+
+fn finish(checks: &[Check], global: &Global) -> Result<Exit, CliError> {
+    report(checks, global.json)?;
+    Ok(match checks.iter().map(|check| check.status).max() {
+        Some(Status::Error) => Exit::Configuration,
+        _ => Exit::Done,
+    })
 }
 
 fn report(checks: &[Check], as_json: bool) -> Result<(), CliError> {

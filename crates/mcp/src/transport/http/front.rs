@@ -22,6 +22,7 @@ use super::allowed_hosts::AllowedHosts;
 use super::connection::Connection;
 use super::cross_origin;
 use super::head::{ambiguity, bearer};
+use super::health;
 use super::rate::RequestRate;
 use super::reply::{Reply, as_json_rpc, busy, ending, is_of_oauth, no_oauth, not_found, text};
 use super::sessions::Sessions;
@@ -163,7 +164,7 @@ impl Front {
             };
         }
         match (request.uri().path(), request.method()) {
-            ("/healthz", &Method::GET) => text(StatusCode::OK, "ok\n"),
+            (health::PATH, &Method::GET) => text(StatusCode::OK, health::BODY),
             ("/readyz", &Method::GET) => match self.is_draining.load(Ordering::Relaxed) {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),

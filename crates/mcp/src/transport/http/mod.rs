@@ -10,6 +10,7 @@ mod connection;
 mod cross_origin;
 mod front;
 mod head;
+pub(crate) mod health;
 mod protocol;
 mod rate;
 mod reply;
