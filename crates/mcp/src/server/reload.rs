@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use kitbag_base::text::printable;
+use kitbag_base::text::{printable, shown_path};
 use kitbag_config::{Broken, Config, PersonName, ToolSource};
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
@@ -156,7 +156,7 @@ impl Watch {
                         self.watched.insert(path);
                     }
                     Err(error) => {
-                        tracing::warn!("`{}` is not watched: {error}", shown(&path));
+                        tracing::warn!("`{}` is not watched: {error}", shown_path(&path));
                     }
                 }
             }
@@ -191,10 +191,6 @@ impl Watch {
         }
         changed
     }
-}
-
-fn shown(path: &Path) -> String {
-    kitbag_base::text::shown(&path.to_string_lossy()).to_string()
 }
 
 /// Returns the directories that contain the configuration itself.
