@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use kitbag::base::ByteSize;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::sys;
 
 /// The least address space with which calls run: the engine reserves several GiB without using them.

@@ -3,6 +3,7 @@
 //! A check is one line, with the way out. Nothing secret is printed: no values, tokens, arguments or
 //! lines of files, and the home directory is shown as `~`.
 
+mod check;
 #[cfg(feature = "serve")]
 mod clients;
 mod directories;
@@ -19,6 +20,7 @@ use kitbag::Places;
 use kitbag::base::text::printable;
 use serde_json::{Value, json};
 
+use self::check::{Check, Status};
 use crate::commands::Global;
 #[cfg(feature = "serve")]
 use crate::commands::server::serve::listen_address;
@@ -41,37 +43,6 @@ pub(crate) struct Args {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     server: Option<SocketAddr>,
-}
-
-/// The result of a check.
-struct Check {
-    name: String,
-    status: Status,
-    /// The finding, and the way out if there is a problem.
-    text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
-    Ok,
-    Warning,
-    Error,
-}
-
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl Check {
-    fn new(name: impl Into<String>, status: Status, text: impl Into<String>) -> Self {
-        Self { name: name.into(), status, text: text.into() }
-    }
 }
 
 impl Args {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kitbag::mcp::check_health;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 
 /// Maximum time for each step of the check. Containers usually allow more for the whole check.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use kitbag::toolbox::NoAnswers;
 use kitbag::{CallContext, CallOutcome, Caller, Config, Invocation, Kitbag, Outcome};
 use serde_json::json;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::commands::data::secret;
 use crate::commands::tools::check::Examination;
 use crate::console::interrupt;
