@@ -22,7 +22,8 @@ pub fn check_health(address: SocketAddr, patience: Duration) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    write!(stream, "GET {PATH} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {PATH} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
     let is_healthy = answer.starts_with(b"HTTP/1.1 200 ")
