@@ -17,10 +17,18 @@ use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
 use serde_json::{Value, json};
 
-use crate::commands::tools::findings::Finding;
-use crate::console::output::labelled;
 use crate::exit::{self, Exit};
+use crate::labels::labelled;
 use crate::sys;
+
+/// A problem that `kitbag check` finds.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// The subject: a tool, a topic, or the configuration.
+    pub(crate) about: String,
+    pub(crate) text: String,
+    pub(crate) kind: ErrorKind,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

@@ -11,6 +11,7 @@ mod error;
 mod error_reference;
 mod exit;
 mod files;
+mod labels;
 #[cfg(feature = "serve")]
 mod log;
 mod suggestion;

@@ -10,7 +10,6 @@ USER = 65532
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
-HEALTH = f"http://127.0.0.1:{PORT}/healthz"
 
 
 def make(release):
@@ -53,7 +52,7 @@ def make(release):
             "Labels": labels,
             # Not in the specification of OCI: Docker reads it, and others ignore it.
             "Healthcheck": {
-                "Test": ["CMD", "/bin/kitbag", "run", "fetch", f"url={HEALTH}", "--grant", f"http={HEALTH}"],
+                "Test": ["CMD", "/bin/kitbag", "doctor", "--server", f"127.0.0.1:{PORT}"],
                 "Interval": 60_000_000_000,
                 "Timeout": 5_000_000_000,
                 "Retries": 3,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::support::http::HttpServer;
 use crate::support::{Run, Workspace};
 
 /// The directory of the tested program.
@@ -99,6 +100,26 @@ fn broken_directories_are_errors() {
 }
 
 #[test]
+fn a_running_server_is_found_without_a_token_or_a_log_line() {
+    let workspace = Workspace::new();
+    let server = HttpServer::start(&workspace, &[]);
+    let address = server.address.to_string();
+    let check = || workspace.run(&["doctor", "--server", &address, "--json"]);
+    let logged = || workspace.run(&["audit", "--all", "--json"]).shown();
+    let before = logged();
+    let run = check();
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let report = run.json();
+    check_found(&report, "server", "ok", &format!("it answers at {address}"));
+    assert_eq!(report["checks"].as_array().unwrap().len(), 1, "{report:#}");
+    assert_eq!(logged(), before);
+    drop(server);
+    let run = check();
+    assert_eq!(run.code, 4, "{}", run.shown());
+    check_found(&run.json(), "server", "error", "no server of kitbag answers at ");
+}
+
+#[test]
 fn mistakes_in_the_configuration_are_not_quoted() {
     let workspace = Workspace::new();
     workspace.own_config("[limits]\ntime = \"hunter2-secret\"\n");
@@ -132,6 +153,23 @@ fn a_cut_cache_entry_is_found_and_replaced() {
         "was damaged; it was compiled again",
     );
     check_found(&examined(&workspace, &[]), "cache", "ok", "can be loaded");
+    // The entry of a tool that is no longer configured.
+    workspace.config("");
+    fs::write(&entry, &content[1..]).unwrap();
+    let text = "is damaged: it is compiled again at its next use";
+    check_found(&examined(&workspace, &[]), "cache", "warning", text);
+    workspace.run(&["cache", "--clear"]).success();
+    check_found(&examined(&workspace, &[]), "cache", "ok", "can be loaded");
+}
+
+#[test]
+fn too_little_memory_for_a_server_is_a_warning() {
+    let workspace = Workspace::new();
+    workspace.own_config("[serve]\nmemory = \"1000000GiB\"\n");
+    let text = "`kitbag serve` may use 1000000 GiB, but this machine or container has only ";
+    check_found(&examined(&workspace, &[]), "server memory", "warning", text);
+    workspace.own_config("[serve]\nmemory = \"384MiB\"\n");
+    check_found(&examined(&workspace, &[]), "server memory", "ok", "may use 384 MiB");
 }
 
 #[test]

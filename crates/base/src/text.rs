@@ -1,6 +1,7 @@
 //! Safe display of untrusted text, and suggestions for misspelled words.
 
 use std::fmt;
+use std::path::Path;
 
 /// The longest text that a message repeats, in characters. Longer text is cut with `…`, so that one
 /// value cannot flood a terminal.
@@ -12,6 +13,11 @@ pub struct Shown<'a>(&'a str);
 /// Escapes control characters and characters that change the text direction, and cuts long text.
 pub fn shown(text: &str) -> Shown<'_> {
     Shown(text)
+}
+
+/// Returns a path of unknown origin, escaped like [`shown`].
+pub fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy()).to_string()
 }
 
 /// The longest error message, in bytes. A message describes a call and does not carry its data.

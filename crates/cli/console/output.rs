@@ -12,6 +12,7 @@ use kitbag::base::text::{is_hidden, printable};
 use serde_json::Value;
 
 use crate::error::CliError;
+use crate::labels::labelled;
 use crate::sys;
 
 /// Writes text for a person, and ends it with a line break.
@@ -87,19 +88,6 @@ pub(crate) fn note(text: &str) {
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
     note(&labelled("warning", text));
-}
-
-/// Formats untrusted text after one of kitbag's labels, such as `error`. Further lines are
-/// indented, so that they do not look like kitbag's own.
-pub(crate) fn labelled(label: &str, text: &str) -> String {
-    let mut labelled = format!("{label}: ");
-    for (index, line) in printable(text).to_string().split('\n').enumerate() {
-        if index > 0 {
-            labelled.push_str(if line.starts_with(' ') { "\n" } else { "\n  " });
-        }
-        labelled.push_str(line);
-    }
-    labelled
 }
 
 /// Rewrites the last line of the terminal on standard error. Empty text clears it.
@@ -224,13 +212,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn further_lines_of_a_text_are_indented() {
-        assert_eq!(labelled("error", "one"), "error: one");
-        let text = "one\nhint: two\r\n three\n\nfour\n";
-        assert_eq!(labelled("error", text), "error: one\n  hint: two\\r\n three\n  \n  four\n  ");
-    }
 
     #[cfg(feature = "serve")]
     #[test]

@@ -6,10 +6,12 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::QUESTION_CLASS_BYTES;
 use kitbag_base::ByteSize;
 use kitbag_base::json::{self as strict, JsonBudget};
 use kitbag_base::text::shown;
+
+/// The longest class of a question, in bytes.
+pub const QUESTION_CLASS_BYTES: usize = 64;
 
 /// The kind of answer that a question accepts.
 ///

@@ -18,7 +18,7 @@ mod outcome;
 mod pin;
 mod question_text;
 
-pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, is_class};
+pub use answer::{Answer, AnswerError, AnswerType, Choice, Field, QUESTION_CLASS_BYTES, is_class};
 pub use call::{Action, Context, UnknownArguments};
 pub use content::{
     Content, ContentError, LogLevel, Media, ParseLevelError, Progress, Resource, ResourceBody,
@@ -34,8 +34,8 @@ pub use limit::{
 };
 pub use name::{ToolName, ToolNameError};
 pub use outcome::{
-    ANSWER_TYPE_BYTES, ApprovalRequest, ErrorInfo, Outcome, QUESTION_CLASS_BYTES,
-    QUESTION_ID_BYTES, QUESTION_TEXT_BYTES, Question,
+    ANSWER_TYPE_BYTES, ApprovalRequest, ErrorInfo, Outcome, QUESTION_ID_BYTES, QUESTION_TEXT_BYTES,
+    Question,
 };
 pub use pin::Pin;
 pub use question_text::barred;

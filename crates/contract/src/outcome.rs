@@ -77,9 +77,6 @@ pub struct Question {
     pub approval: Option<Box<ApprovalRequest>>,
 }
 
-/// The longest class of a question, in bytes.
-pub const QUESTION_CLASS_BYTES: usize = 64;
-
 /// The host's request for a person's approval of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use kitbag_base::ContentDigest;
 
 use crate::cache::digest_of_bytes;
-use crate::content::{Content, check_size};
+use crate::content::Content;
+use crate::limits::check_size;
 use crate::load_error::LoadError;
 
 /// The bytes of a component that the caller trusts.

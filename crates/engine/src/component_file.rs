@@ -11,8 +11,7 @@ use kitbag_contract::Pin;
 use kitbag_fs_guard::{FileKind, OpenAs, Owners, Stat, open};
 
 use crate::cache::digest_of;
-use crate::content::check_size;
-use crate::limits::COMPONENT_BYTES;
+use crate::limits::{COMPONENT_BYTES, check_size};
 use crate::load_error::LoadError;
 
 /// The file of a component, and the users who may have written it.

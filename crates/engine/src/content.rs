@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use kitbag_base::{ByteSize, ContentDigest};
+use kitbag_base::ContentDigest;
 use kitbag_contract::Pin;
 
 use crate::artifact::EmbeddedArtifact;
 use crate::cache::digest_of_bytes;
 use crate::component_file::OpenComponent;
-use crate::limits::COMPONENT_BYTES;
 use crate::load_error::LoadError;
 
 /// The source bytes of a component.
@@ -69,13 +68,4 @@ pub fn check_pins(path: &Path, pins: &[Pin], found: ContentDigest) -> Result<(),
             Err(LoadError::Pinned { path, found, pin })
         }
     }
-}
-
-/// Refuses a component that is too large.
-pub(crate) fn check_size(path: &Path, size: u64) -> Result<(), LoadError> {
-    if size <= COMPONENT_BYTES.as_u64() {
-        return Ok(());
-    }
-    let (path, size) = (path.to_owned(), ByteSize::bytes(size));
-    Err(LoadError::TooLarge { path, size, limit: COMPONENT_BYTES })
 }

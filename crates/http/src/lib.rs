@@ -1,4 +1,4 @@
-//! Connections of tools: the only crate that opens connections.
+//! Connections of tools: the only crate that opens any for them.
 //!
 //! A [`Client`] belongs to a process, and [`Requests`] to one call of a tool. Each request, and
 //! each hop of a redirect, is first checked against the grants; then its host is resolved, every

@@ -25,7 +25,10 @@ pub use server::reload::log_broken;
 pub use server::{KEY_BYTES, Load, Server};
 #[cfg(feature = "otlp")]
 pub use telemetry::otlp::{Otlp, OtlpError};
+pub use transport::http::health::check_health;
+pub use transport::http::is_loopback;
+pub use transport::http::options::{Access, HttpOptions, PATH as HTTP_PATH};
 pub use transport::http::token::{Token, TokenError};
-pub use transport::http::{Access, HttpOptions, PATH as HTTP_PATH, is_loopback};
-pub use transport::stdio::{LINE_BYTES, StdioError};
+pub use transport::stdio::StdioError;
+pub use transport::stdio::input::LINE_BYTES;
 pub use transport::sys::take_over_stdio;

@@ -9,8 +9,6 @@ use std::path::Path;
 
 use kitbag_base::text::shown;
 
-use crate::Access;
-
 /// An ability that a request gives, in the order in which a summary counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ability {
@@ -61,38 +59,6 @@ pub struct Surroundings<'a> {
 impl GrantText {
     pub(crate) fn new(line: String, ability: Option<Ability>, risks: Vec<Risk>) -> Self {
         Self { line, ability, risks }
-    }
-}
-
-impl Surroundings<'_> {
-    /// Returns the risks of a directory that is read. `include` is the globs that open files
-    /// although they look like secrets.
-    pub fn read_risks(&self, host: &Path, include: &[String]) -> Vec<Risk> {
-        self.path_risks(host, Access::ReadOnly, include)
-    }
-
-    /// Returns the risks of a path with this access.
-    pub(crate) fn path_risks(&self, host: &Path, access: Access, include: &[String]) -> Vec<Risk> {
-        let Self { root, home, holds_secrets, .. } = *self;
-        let mut risks = Vec::new();
-        let is_home = home.is_some_and(|home| home.starts_with(host) && home != root);
-        let wide = match host.parent() {
-            None => Some(Risk::WholeFileSystem),
-            Some(_) => is_home.then_some(Risk::HomeDirectory),
-        };
-        risks.extend(wide);
-        if !include.is_empty() || holds_secrets(host.strip_prefix(root).unwrap_or(host)) {
-            risks.push(Risk::SecretFiles);
-        }
-        if !host.starts_with(root) {
-            match access {
-                Access::ReadWrite => risks.push(Risk::WritesOutside),
-                Access::ReadOnly if wide.is_none() => risks.push(Risk::ReadsOutside),
-                // The wider risk already covers reads outside the workspace.
-                Access::ReadOnly => {}
-            }
-        }
-        risks
     }
 }
 

@@ -124,14 +124,6 @@ pub struct SecretGrant {
     pub in_body: bool,
 }
 
-/// Returns the grant whose placeholder is in a variable of the tool.
-pub(crate) fn with_variable<'a>(
-    grants: &'a [SecretGrant],
-    name: &VariableName,
-) -> Option<&'a SecretGrant> {
-    grants.iter().find(|grant| grant.variables.contains(name))
-}
-
 impl SecretGrant {
     /// The key of these grants.
     pub const KEY: &'static str = "secrets";

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::consent::{Ability, GrantText, Risk, Surroundings};
 use crate::decision::{Decision, MissingGrant};
 use crate::kind::{Effects, GrantForm, Kind, KindInfo, KindRequest, TypedRequest};
-use crate::{Grants, Request, secret};
+use crate::{Grants, Request};
 
 /// A variable that a tool may read. `Debug` does not show its value.
 #[derive(Clone, PartialEq, Eq)]
@@ -244,7 +244,8 @@ impl KindRequest for VariableRequest {
     }
 
     fn decide(&self, grants: &Grants) -> Decision {
-        match secret::with_variable(&grants.secrets, &self.name) {
+        // A variable that contains the placeholder of a secret.
+        match grants.secrets.iter().find(|secret| secret.variables.contains(&self.name)) {
             Some(secret) => Decision::Allowed { by: secret.to_string() },
             None => decide(&grants.variables, self),
         }

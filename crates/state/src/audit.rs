@@ -17,6 +17,7 @@ mod chain;
 mod error;
 mod head;
 mod log;
+mod part;
 mod read;
 mod record;
 mod since;
@@ -27,7 +28,8 @@ mod writer;
 pub use chain::ChainHash;
 pub use error::{AuditError, Damage};
 pub use head::Head;
-pub use log::{AuditLog, AuditSize};
+pub use log::AuditLog;
+pub use part::AuditSize;
 pub use read::{AuditEntries, AuditEntry};
 pub use record::{
     ApprovalEvent, AuditEvent, CallEvent, CallHead, ClientEvent, PathsEvent, RefusalEvent,

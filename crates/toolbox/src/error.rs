@@ -1,10 +1,10 @@
 //! The errors between the name of a tool and its answer.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use kitbag_base::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown, shown_path};
 use kitbag_base::{ARGUMENTS_DEPTH, ByteSize};
 use kitbag_config::{Disabled, GrantAdvice, HigherLimit, Origin, Sourced};
 use kitbag_contract::{AnswerError, ApprovalRequest, ErrorKind, LimitKind};
@@ -478,10 +478,6 @@ impl From<LoadError> for ToolboxError {
 /// Returns whole seconds, rounded up, so that the time has passed after them.
 fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
-}
-
-fn shown_path(path: &Path) -> String {
-    shown(&path.to_string_lossy()).to_string()
 }
 
 fn list(problems: &[ArgumentProblem]) -> String {

@@ -256,6 +256,24 @@ fn a_removed_token_ends_sessions_streams_and_calls() {
 }
 
 #[test]
+fn the_first_token_is_accepted_without_a_restart() {
+    let workspace = workspace(&[], "");
+    workspace.date_back();
+    // Neither the user config nor its directory exists.
+    workspace.remove_own_config();
+    let server = HttpServer::start(&workspace, &[]);
+    let shared = format!("Authorization: Bearer {}\r\n", server.token.as_ref().unwrap());
+    check_echo(&echo(&server, &shared));
+    let ann = token(&workspace, &["ann"]);
+    until(|| echo(&server, &ann).status == 200);
+    let ben = token(&workspace, &["ben"]);
+    until(|| echo(&server, &ben).status == 200);
+    workspace.run(&["token", "remove", "ann"]).success();
+    until(|| echo(&server, &ann).status == 401);
+    check_echo(&echo(&server, &ben));
+}
+
+#[test]
 fn tools_outside_a_persons_list_cannot_be_reached() {
     let mut workspace = workspace(&["files", "python", "learn"], "");
     workspace.use_own_cache();

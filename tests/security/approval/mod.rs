@@ -6,6 +6,7 @@ mod clients;
 mod command_line;
 mod inner;
 mod library;
+mod people;
 mod rules;
 mod server;
 mod shown;

@@ -268,14 +268,21 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) fn begin(server: &'a HttpServer) -> Self {
-        let base =
-            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+        Self::begin_as(server, "")
+    }
+
+    /// Like [`begin`](Self::begin), with this header of a person's token.
+    pub(super) fn begin_as(server: &'a HttpServer, person: &str) -> Self {
+        let base = format!(
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             {person}"
+        );
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25",
             "clientInfo": { "name": "test", "version": "1" },
             "capabilities": forms(),
         } });
-        let reply = server.send("POST", "/mcp", base, &message.to_string());
+        let reply = server.send("POST", "/mcp", &base, &message.to_string());
         let id = reply.head.lines().find_map(|line| {
             let (name, value) = line.split_once(": ")?;
             name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
@@ -288,6 +295,11 @@ impl<'a> Session<'a> {
         session
     }
 
+    /// The session as another person would use it, with their token.
+    pub(super) fn stolen_by(&self, own: &str, person: &str) -> Self {
+        Self { server: self.server, headers: self.headers.replace(own, person) }
+    }
+
     /// Sends a message, and only waits until it is accepted.
     pub(super) fn send(&self, message: &Value) -> u16 {
         self.server.send("POST", "/mcp", &self.headers, &message.to_string()).status
@@ -295,7 +307,7 @@ impl<'a> Session<'a> {
 
     /// Makes a call, and answers the form if there is one. Returns true if there was a form, and
     /// the result of the call.
-    fn call(&self, arguments: &Value, reply: &Value) -> (bool, String) {
+    pub(super) fn call(&self, arguments: &Value, reply: &Value) -> (bool, String) {
         let mut was_asked = false;
         let text = self.call_with(call(arguments), |id| {
             was_asked = true;

@@ -22,11 +22,10 @@ use crate::commands::consent::add::trial;
 use crate::commands::consent::add::wording::Reader;
 use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, recorded};
-use crate::commands::tools::findings::Finding;
 use crate::commands::{Global, built, limits_now};
 use crate::console::consent;
 use crate::console::output;
-use crate::error::CliError;
+use crate::error::{CliError, Finding};
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]

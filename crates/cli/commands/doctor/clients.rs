@@ -6,7 +6,7 @@ use kitbag::Config;
 use kitbag::base::shell;
 use kitbag::config::Origin;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::commands::server::mcp_config::configured::{ClientFile, client_files};
 
 pub(super) fn checks(config: Option<&Config>) -> Vec<Check> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use kitbag::Places;
 use kitbag_fs_guard::sys::{effective_user, mode_of_metadata, owner_of_metadata};
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::sys;
 
 /// A directory of the user, and what kitbag needs of it.

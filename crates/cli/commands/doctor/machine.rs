@@ -1,12 +1,12 @@
 //! The machine: kernel, limits, clock, and the program in `PATH`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use kitbag::base::ByteSize;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::sys;
 
 /// The least address space with which calls run: the engine reserves several GiB without using them.
@@ -32,6 +32,22 @@ pub(super) fn checks() -> Vec<Check> {
         open_files(files),
         clock(SystemTime::now()),
     ]
+}
+
+/// Returns the memory of the machine, or less if a control group has a limit. `None` if it is not
+/// known.
+pub(super) fn available_memory() -> Option<u64> {
+    let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = group.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let root = Path::new("/sys/fs/cgroup");
+    let limits = Path::new(group).ancestors().map(|group| root.join(group).join("memory.max"));
+    // Version 1 of control groups.
+    let limits = limits.chain([root.join("memory/memory.limit_in_bytes")]);
+    let limit = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse().ok();
+    let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = machine.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let machine = machine.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    limits.filter_map(limit).chain(machine.map(|kib| kib << 10)).min()
 }
 
 struct Kernel {

@@ -3,19 +3,27 @@
 //! A check is one line, with the way out. Nothing secret is printed: no values, tokens, arguments or
 //! lines of files, and the home directory is shown as `~`.
 
+mod check;
 #[cfg(feature = "serve")]
 mod clients;
 mod directories;
 mod machine;
+#[cfg(feature = "serve")]
+mod server;
 mod tools;
 
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use kitbag::Places;
 use kitbag::base::text::printable;
 use serde_json::{Value, json};
 
+use self::check::{Check, Status};
 use crate::commands::Global;
+#[cfg(feature = "serve")]
+use crate::commands::server::serve::listen_address;
 use crate::commands::tools::check::Examination;
 use crate::console::output;
 use crate::error::CliError;
@@ -26,51 +34,32 @@ use crate::version;
 #[command(after_help = "\
 Exit code 0 means that everything works, perhaps with warnings; 4 means that there is an error.
 
-Example:
-  kitbag doctor")]
-pub(crate) struct Args {}
-
-/// The result of a check.
-struct Check {
-    name: String,
-    status: Status,
-    /// The finding, and the way out if there is a problem.
-    text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
-    Ok,
-    Warning,
-    Error,
-}
-
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl Check {
-    fn new(name: impl Into<String>, status: Status, text: impl Into<String>) -> Self {
-        Self { name: name.into(), status, text: text.into() }
-    }
+Examples:
+  kitbag doctor
+  kitbag doctor --server 127.0.0.1:8620")]
+pub(crate) struct Args {
+    /// Check only that a server answers at this address, such as 127.0.0.1:8620, as the health
+    /// check of a container does. It needs no token, and the server does not log it
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    server: Option<SocketAddr>,
 }
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
+        #[cfg(feature = "serve")]
+        if let Some(address) = self.server {
+            return finish(&[server::check(address)], global);
+        }
         let places = Places::from_environment(std::env::vars_os());
         let mut checks = machine::checks();
         checks.extend(directories::checks(&places));
         let examined = Examination::of(global);
         checks.push(tools::configuration(&examined));
-        checks.push(tools::cached(&examined));
+        checks.push(tools::cached(&examined, places.cache.as_deref()));
         if let Some(kitbag) = &examined.kitbag {
             let config = kitbag.toolbox().config();
+            checks.push(tools::server_memory(config, machine::available_memory()));
             checks.push(tools::trust(config));
             checks.push(tools::secrets(config));
         }
@@ -81,12 +70,16 @@ impl Args {
         for check in &mut checks {
             check.text = without_home(&check.text, places.home.as_deref());
         }
-        report(&checks, global.json)?;
-        Ok(match checks.iter().map(|check| check.status).max() {
-            Some(Status::Error) => Exit::Configuration,
-            _ => Exit::Done,
-        })
+        finish(&checks, global)
     }
+}
+
+fn finish(checks: &[Check], global: &Global) -> Result<Exit, CliError> {
+    report(checks, global.json)?;
+    Ok(match checks.iter().map(|check| check.status).max() {
+        Some(Status::Error) => Exit::Configuration,
+        _ => Exit::Done,
+    })
 }
 
 fn report(checks: &[Check], as_json: bool) -> Result<(), CliError> {

@@ -1,12 +1,17 @@
 //! The configuration, trust, secrets, and a call.
 
+use std::path::Path;
+
+use kitbag::base::ByteSize;
 use kitbag::config::SecretStoreKind;
+use kitbag::contract::LEAST_SERVER_MEMORY;
+use kitbag::host::DiskCache;
 use kitbag::policy::SecretSource;
 use kitbag::toolbox::NoAnswers;
 use kitbag::{CallContext, CallOutcome, Caller, Config, Invocation, Kitbag, Outcome};
 use serde_json::json;
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use crate::commands::data::secret;
 use crate::commands::tools::check::Examination;
 use crate::console::interrupt;
@@ -35,13 +40,42 @@ pub(super) fn configuration(examined: &Examination) -> Check {
     Check::new("configuration", status, text)
 }
 
-/// Returns whether the compiled tools could be loaded from the cache.
-pub(super) fn cached(examined: &Examination) -> Check {
-    let (status, text) = match &*examined.cache_problems {
-        [] => (Status::Ok, "compiled tools can be loaded".to_owned()),
-        [first, ..] => (Status::Warning, first.to_string()),
+/// Returns whether the configured tools could be loaded from the cache, and whether its other
+/// entries are intact.
+pub(super) fn cached(examined: &Examination, cache: Option<&Path>) -> Check {
+    let cache = cache.map(|path| DiskCache::new(path.to_owned()));
+    let damaged = cache.map_or(Ok(Vec::new()), |cache| cache.damaged());
+    let (status, text) = match (&*examined.cache_problems, damaged.as_deref()) {
+        ([first, ..], _) => (Status::Warning, first.to_string()),
+        ([], Err(error)) => (Status::Warning, format!("{error}: {}", error.source)),
+        ([], Ok([])) => (Status::Ok, "compiled tools can be loaded".to_owned()),
+        ([], Ok([first, ..])) => (
+            Status::Warning,
+            format!(
+                "the entry `{}` is damaged: it is compiled again at its next use; \
+                 `kitbag cache --clear` removes all entries",
+                first.name
+            ),
+        ),
     };
     Check::new("cache", status, text)
+}
+
+/// Compares the memory that a server may use with the memory of the machine.
+pub(super) fn server_memory(config: &Config, available: Option<u64>) -> Check {
+    let memory = &config.server_memory.value;
+    let (status, text) = match available {
+        Some(available) if available < memory.as_u64() => (
+            Status::Warning,
+            format!(
+                "`kitbag serve` may use {memory}, but this machine or container has only {}: \
+                 lower `[serve] memory`, at least to {LEAST_SERVER_MEMORY}",
+                ByteSize::bytes(available >> 20 << 20)
+            ),
+        ),
+        _ => (Status::Ok, format!("`kitbag serve` may use {memory}")),
+    };
+    Check::new("server memory", status, text)
 }
 
 pub(super) fn trust(config: &Config) -> Check {

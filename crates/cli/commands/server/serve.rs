@@ -40,7 +40,9 @@ const ENDING: Duration = Duration::from_secs(1);
 Examples:
   kitbag serve
   kitbag serve --workspace ~/project --log info
-  kitbag serve --http 127.0.0.1:8620 --token-file ~/.config/kitbag/token")]
+  kitbag serve --http 127.0.0.1:8620 --allow-host tools.example.com
+
+`kitbag token add NAME` gives a person a token for a server over HTTP.")]
 pub(crate) struct Args {
     /// Serve over Streamable HTTP at this address, such as 127.0.0.1:8620 or localhost:8620
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
@@ -299,7 +301,7 @@ impl Args {
 
 /// Parses an address to listen at. Host names are not resolved: `localhost` is the loopback address
 /// everywhere, and any other name could be reachable by others.
-fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
     let loopback = |port: &str| Some((Ipv4Addr::LOCALHOST, port.parse().ok()?).into());
     let named = || text.strip_prefix("localhost:").and_then(loopback);
     text.parse()

@@ -6,11 +6,12 @@ use kitbag::host::{CacheProblem, Host};
 use kitbag::{BuildError, CallContext, Caller, Kitbag, Toolbox, ToolboxError};
 use serde_json::json;
 
-use crate::commands::tools::findings::{Finding, Findings};
+use crate::commands::tools::findings::Findings;
 use crate::commands::{Global, warn};
 use crate::console::output;
-use crate::error::CliError;
+use crate::error::{CliError, Finding};
 use crate::exit::{self, Exit};
+use crate::labels::labelled;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag check && echo all is well")]
@@ -144,7 +145,7 @@ fn report(
             "configuration" => problem.text.clone(),
             about => format!("{about}: {}", problem.text),
         };
-        output::note(&output::labelled("error", &text));
+        output::note(&labelled("error", &text));
     }
     let count = |number: usize, noun: &str| match number {
         1 => format!("1 {noun}"),

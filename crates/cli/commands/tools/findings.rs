@@ -6,15 +6,7 @@ use kitbag::toolbox::definitions::Format;
 use kitbag::{Toolbox, ToolboxError};
 
 use crate::console::listener::Screen;
-use crate::error::CliError;
-
-#[derive(Debug)]
-pub(crate) struct Finding {
-    /// The subject: a tool, a topic, or the configuration.
-    pub(crate) about: String,
-    pub(crate) text: String,
-    pub(crate) kind: ErrorKind,
-}
+use crate::error::{CliError, Finding};
 
 #[derive(Default)]
 pub(crate) struct Findings {

@@ -10,9 +10,10 @@ use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};
 
 use crate::commands::Global;
-use crate::console::output::{self, labelled};
+use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::labels::labelled;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag inspect .kitbag/tools/word_count.wasm")]

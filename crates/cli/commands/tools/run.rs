@@ -33,6 +33,7 @@ use crate::console::tool_content;
 use crate::error::{CliError, allow_more};
 use crate::exit::Exit;
 use crate::files::save::Saved;
+use crate::labels::labelled;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -205,7 +206,7 @@ impl Call {
         let finished = finish(completion, cut.as_ref(), &screening, saved.as_ref(), global.json);
         match (finished, hint) {
             (Ok(exit), Some(hint)) => {
-                output::note(&output::labelled("hint", &hint));
+                output::note(&labelled("hint", &hint));
                 Ok(exit)
             }
             (Err(error), Some(hint)) => match error.of_call(configured) {
@@ -412,9 +413,9 @@ fn end(exit: Exit, unsaved: Option<CliError>) -> Result<Exit, CliError> {
 }
 
 pub(crate) fn tool_error(error: &ErrorInfo) -> String {
-    let mut text = format!("{}\n", output::labelled("error", &error.message));
+    let mut text = format!("{}\n", labelled("error", &error.message));
     for cause in &error.trace {
-        text.push_str(&format!("{}\n", output::labelled("caused by", cause)));
+        text.push_str(&format!("{}\n", labelled("caused by", cause)));
     }
     if error.transient {
         text.push_str("hint: trying again may help, according to the tool\n");

@@ -1,6 +1,8 @@
 //! The reader of a message, which decides how its advice is phrased.
 
-use crate::report::text::{own_file, shown_path};
+use kitbag_base::text::shown_path;
+
+use crate::report::text::own_file;
 use std::path::Path;
 use std::sync::Arc;
 

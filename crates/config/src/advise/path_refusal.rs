@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kitbag_base::text::shown_path;
 use kitbag_fs_guard::{
     EntryChange, Located, OpenAs, ProtectedNames, Writable, canonical, locate, open,
 };
@@ -9,7 +10,6 @@ use kitbag_glob::Include;
 use kitbag_policy::{Access, DirectoryGrant, FileRefusal, GuestPath, PathRequest, RefusedFile};
 
 use crate::config::{Config, ConfiguredTool};
-use crate::report::text::shown_path;
 
 /// The reason why a path in a granted directory is refused, regardless of the grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use kitbag_base::text::shown;
+use kitbag_base::text::{shown, shown_path};
 use kitbag_contract::ToolName;
 use kitbag_policy::{
     DefaultCeiling, DirectoryGrant, FileRefusal, KindInfo, MissingGrant, PathRequest, RefusedFile,
@@ -15,7 +15,6 @@ use crate::config::{Config, ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::config::{DIRECTORY, FILE};
 use crate::layers::origin::Origin;
 use crate::read::file::Layer;
-use crate::report::text::shown_path;
 
 /// The table of a tool's grants or limits, or a list in it, in a file.
 ///

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::text::shown_path;
 use kitbag_fs_guard::{Distrust, Owners, Stat};
 use kitbag_glob::Glob;
 
 use super::directory::DIRECTORY;
 use crate::layers::origin::{Origin, Sourced};
-use crate::report::text::{self, shown_path};
+use crate::report::text;
 use crate::trust::workspace::WorkspacePattern;
 
 /// The workspaces and directories that the user trusts by name.

@@ -11,13 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpect
 
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::file::SourceFile;
-
-/// A range of bytes in a file. Files have at most 1 MiB, so `u32` is enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
+use crate::report::Span;
 
 /// A value and its place in its file.
 #[derive(Clone, Debug)]

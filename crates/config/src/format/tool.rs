@@ -7,7 +7,8 @@ use super::approve::ApproveConfig;
 use super::grants::GrantsConfig;
 use super::limits::LimitsConfig;
 use crate::config::ParameterType;
-use crate::format::span::{AnyValue, Span, Table, Written};
+use crate::format::span::{AnyValue, Table, Written};
+use crate::report::Span;
 
 /// A built-in tool or one of your own. A manifest `NAME.toml` beside `.kitbag/tools/NAME.wasm` has
 /// the same keys, without `source`, `builtin`, `wasm`, `script`, `dev` and `mask`.

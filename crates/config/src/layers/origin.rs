@@ -5,8 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::report::text::shown_path;
-use kitbag_base::text::shown;
+use kitbag_base::text::{shown, shown_path};
 
 /// A value and its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

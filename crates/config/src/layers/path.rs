@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::report::Problem;
 use kitbag_base::text::shown;
-use kitbag_fs_guard::canonical;
+use kitbag_fs_guard::{Link, canonical};
 
 /// The directories that paths in a file can be relative to.
 pub(crate) struct Bases<'a> {
@@ -95,6 +95,11 @@ fn in_home(text: &str) -> Option<&str> {
     } else {
         rest.strip_prefix('/').map(|rest| rest.trim_start_matches('/'))
     }
+}
+
+/// Returns whether one of the followed links is in the workspace, by its canonical path.
+pub(crate) fn is_led(links: &[Link], root: &Path) -> bool {
+    links.iter().any(|link| link.path.starts_with(root))
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::text::shown_path;
 use kitbag_contract::ToolName;
 
 use crate::layers::origin::{Origin, Sourced};
-use crate::report::text::{own_file, shown_path};
+use crate::report::text::own_file;
 use crate::trust::workspace::COMMAND;
 
 /// The toolsets, each with the name of its component, in the order of `[toolsets]`.

@@ -1,15 +1,8 @@
 //! Bounds on all files of a workspace together: reading an untrusted clone must be cheap.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use kitbag_contract::ToolName;
-
-use super::own_files::OwnFiles;
 use crate::format::ConfigFile;
 use crate::format::span::{Entry, Table};
-use crate::layers::origin::Origin;
-use crate::read::file::{self, Layer, SourceFile};
+use crate::read::file::SourceFile;
 use crate::report::{Piece, Report};
 
 /// The maximum total size of the files of a workspace, in bytes.
@@ -26,33 +19,6 @@ pub(crate) const TOPICS: usize = 500;
 
 /// The maximum number of entries of a directory that are examined.
 pub(crate) const ENTRIES: usize = 20_000;
-
-impl OwnFiles {
-    /// Omits the components and scripts beyond [`TOOLS`], the last ones by name.
-    pub(super) fn bound_tools(&mut self) {
-        let (mut left, mut beyond) = (TOOLS, BTreeMap::new());
-        let mut keep = |name: &ToolName, path: &PathBuf| {
-            let is_kept = left > 0;
-            left = left.saturating_sub(1);
-            if !is_kept {
-                beyond.insert(name.clone(), path.clone());
-            }
-            is_kept
-        };
-        self.tools.retain(|name, found| keep(name, &found.wasm));
-        self.scripts.retain(|name, found| keep(name, &found.path));
-        let Some((first, path)) = beyond.first_key_value() else { return };
-        let origin = Origin::Found { path: file::relative(path, &self.texts.root) };
-        let problem = format!(
-            "is ignored, with {} more: `.kitbag` may contain {TOOLS} components and scripts in \
-             total",
-            beyond.len() - 1
-        );
-        let piece = (Layer::Manifest, Piece::Tool(first.to_string()));
-        let names = beyond.keys().map(ToString::to_string).collect();
-        self.texts.report.piece_of(origin, problem, piece, names);
-    }
-}
 
 /// Omits the tables of tools and the topics of a workspace's file beyond their maximum numbers, the
 /// last ones in the file.

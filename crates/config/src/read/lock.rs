@@ -16,11 +16,11 @@ use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
 use crate::format::parse::{Form, parse};
 use crate::format::schema::schema_of;
-use crate::format::span::{Span, Table, Written};
+use crate::format::span::{Table, Written};
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::report::text::missing_key;
-use crate::report::{ConfigErrors, Piece, Report};
+use crate::report::{ConfigErrors, Piece, Report, Span};
 
 /// The format version that this build writes.
 const VERSION: u64 = 2;

@@ -7,20 +7,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kitbag_base::text::shown;
+use kitbag_base::text::{shown, shown_path};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::sys::{Entries, Entry, is_link_error};
 use kitbag_fs_guard::{FileKind, OpenAs, OpenError, Stat};
 use kitbag_state::trust::{TrustRecord, TrustedTexts};
 
-use super::bounds::ENTRIES;
+use super::bounds::{self, ENTRIES};
 use super::texts::Texts;
 use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
 use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::read::sources::Sources;
 use crate::report::Piece;
-use crate::report::text::shown_path;
 use crate::trust::content::OwnContent;
 use crate::trust::examiner::{Examiner, Opened};
 
@@ -411,6 +410,32 @@ impl OwnFiles {
                 self.texts.report.piece(origin, error, TOOLS_PIECE);
             }
         }
+    }
+
+    /// Omits the components and scripts beyond [`bounds::TOOLS`], the last ones by name.
+    pub(super) fn bound_tools(&mut self) {
+        let (mut left, mut beyond) = (bounds::TOOLS, BTreeMap::new());
+        let mut keep = |name: &ToolName, path: &PathBuf| {
+            let is_kept = left > 0;
+            left = left.saturating_sub(1);
+            if !is_kept {
+                beyond.insert(name.clone(), path.clone());
+            }
+            is_kept
+        };
+        self.tools.retain(|name, found| keep(name, &found.wasm));
+        self.scripts.retain(|name, found| keep(name, &found.path));
+        let Some((first, path)) = beyond.first_key_value() else { return };
+        let origin = Origin::Found { path: file::relative(path, &self.texts.root) };
+        let problem = format!(
+            "is ignored, with {} more: `.kitbag` may contain {} components and scripts in \
+             total",
+            beyond.len() - 1,
+            bounds::TOOLS
+        );
+        let piece = (Layer::Manifest, Piece::Tool(first.to_string()));
+        let names = beyond.keys().map(ToString::to_string).collect();
+        self.texts.report.piece_of(origin, problem, piece, names);
     }
 }
 

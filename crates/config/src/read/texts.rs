@@ -7,11 +7,10 @@ use kitbag_base::ByteSize;
 use kitbag_fs_guard::OpenError;
 
 use super::bounds;
-use crate::format::span::Span;
 use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::read::sources::Sources;
-use crate::report::{Piece, Problem, Report};
+use crate::report::{Piece, Problem, Report, Span};
 use crate::trust::examiner::{Opened, open_own};
 
 /// Reads files as text, and collects the problems with them.

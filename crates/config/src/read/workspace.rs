@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kitbag_base::text::shown_path;
 use kitbag_state::trust::TrustStore;
 
 use crate::config::DIRECTORY;
@@ -9,7 +10,6 @@ use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path;
 use crate::read::sources::Sources;
 use crate::report::Report;
-use crate::report::text::shown_path;
 use crate::trust::content::lies_in;
 use crate::trust::examiner::Examiner;
 

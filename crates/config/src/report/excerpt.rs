@@ -4,7 +4,12 @@ use std::ops::Range;
 
 use kitbag_base::text::{escape, is_hidden};
 
-use crate::format::span::Span;
+/// A range of bytes in a file. Files have at most 1 MiB, so `u32` is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
 
 /// The line that a diagnostic is about, or the part of it around the place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ pub(crate) mod text;
 pub(crate) use diagnostic::Problem;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticKind};
 pub use excerpt::Excerpt;
+pub(crate) use excerpt::Span;
 pub use piece::Broken;
 pub(crate) use piece::{Piece, Restricts, Scope, consequence};
 
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use kitbag_fs_guard::Link;
 use kitbag_policy::DirectoryGrant;
 
-use crate::format::span::{At, Span};
+use crate::format::span::At;
 use crate::layers::origin::Origin;
+use crate::layers::path::is_led;
 use crate::read::file::{Layer, SourceFile};
-use crate::trust::destinations::is_led;
 
 /// Collects diagnostics, each with the piece of the configuration that it breaks.
 #[derive(Debug, Default)]

@@ -2,15 +2,10 @@
 
 use std::path::Path;
 
-use kitbag_base::text::shown;
+use kitbag_base::text::{shown, shown_path};
 
 use super::{DiagnosticKind, Problem};
 use crate::format::key::KeyPath;
-
-/// Returns a path of unknown origin, escaped like [`shown`].
-pub(crate) fn shown_path(path: &Path) -> String {
-    shown(&path.to_string_lossy()).to_string()
-}
 
 /// Returns the name of the user config for messages.
 pub(crate) fn own_file(file: Option<&Path>) -> String {

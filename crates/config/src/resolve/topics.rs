@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use kitbag_base::text::{is_hidden, nearest, shown};
+use kitbag_base::text::{is_hidden, nearest, shown, shown_path};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::canonical;
 use kitbag_glob::Glob;
@@ -17,7 +17,7 @@ use crate::format::span::{At, Part, Written, all, copied, last, merge};
 use crate::layers::origin::Sourced;
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
-use crate::report::text::{did_you_mean, shown_path};
+use crate::report::text::did_you_mean;
 use crate::report::{Diagnostic, DiagnosticKind, Piece, Problem, Report};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kitbag_base::ContentDigest;
-use kitbag_contract::Pin;
-use kitbag_fs_guard::{Link, canonical, locate};
+use kitbag_base::text::shown;
+use kitbag_contract::{Pin, ToolName};
+use kitbag_fs_guard::{canonical, locate};
 use kitbag_policy::{Access, DirectoryGrant};
 use kitbag_state::trust::TrustedPlace;
 
 use crate::config::{Config, LocalTool, ToolSource};
 use crate::layers::origin::Origin;
+use crate::layers::path::is_led;
 use crate::read::file::Layer;
-use crate::trust::review::{by_tool, by_topic};
 use crate::trust::workspace::COMMAND;
 
 pub(crate) const READ: &str = "read";
@@ -20,11 +21,6 @@ pub(crate) const READ: &str = "read";
 pub(crate) const READ_AND_WRITE: &str = "read and write";
 
 const RUN: &str = "run";
-
-/// Returns whether one of the followed links is in the workspace, by its canonical path.
-pub(crate) fn is_led(links: &[Link], root: &Path) -> bool {
-    links.iter().any(|link| link.path.starts_with(root))
-}
 
 impl Config {
     /// Returns the places that the files of the workspace name but that are not at their literal
@@ -128,4 +124,14 @@ impl Config {
             _ => false,
         }
     }
+}
+
+/// Returns the name of a tool in a place.
+pub(crate) fn by_tool(name: &ToolName) -> String {
+    format!("tool `{name}`")
+}
+
+/// Returns the name of a topic in a place.
+pub(crate) fn by_topic(id: &str) -> String {
+    format!("topic `{}`", shown(id))
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use kitbag_base::text::shown_path;
 use kitbag_fs_guard::sys::{is_link_error, open_at, open_following_links_at, read_again};
 use kitbag_fs_guard::{
     Distrust, FileKind, OpenAs, OpenError, OwnerError, Owners, Stat, canonical, distrust,
@@ -17,7 +18,7 @@ use crate::format::ConfigFile;
 use crate::layers::origin::Sourced;
 use crate::layers::path::{Bases, is_fixed};
 use crate::read::file::{self, SourceFile};
-use crate::report::text::{not_a_glob, relative_path, shown_path};
+use crate::report::text::{not_a_glob, relative_path};
 use crate::report::{Problem, Report};
 use crate::trust::workspace::WorkspacePattern;
 

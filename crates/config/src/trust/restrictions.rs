@@ -5,11 +5,12 @@
 
 use kitbag_contract::ToolName;
 
-use crate::format::span::{BoolOr, Span, Written};
+use crate::format::span::{BoolOr, Written};
 use crate::format::{
     ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
     TopicConfig, grants_writing,
 };
+use crate::report::Span;
 
 /// A tool that the file names but that does not run.
 pub(crate) struct NamedTool {
@@ -56,31 +57,9 @@ pub(crate) fn counts_wholly(
         narrows && switches.iter().all(|(_, switch)| is_off(switch))
     });
     let tools = config.tools.iter().flat_map(|tools| tools.iter());
-    let tools = tools.map(|entry| (&entry.key.value, &entry.value.value)).all(|(name, tool)| {
-        let ToolConfig {
-            // Keys that define a tool.
-            source: _,
-            builtin: _,
-            replaces: _,
-            wasm: _,
-            script: _,
-            title: _,
-            description: _,
-            parameters: _,
-            enable,
-            grants,
-            limits: _,
-            rate: _,
-            // It adds calls that need approval.
-            approve: _,
-            answers,
-            dev,
-            mask,
-        } = tool;
-        let is_own = dev.is_some() || mask.is_some();
-        let says_more = tool.makes_tool() || grants.is_some() || answers.is_some() || is_own;
-        is_known(name) && is_off(enable) && !says_more
-    });
+    let tools = tools
+        .map(|entry| (&entry.key.value, &entry.value.value))
+        .all(|(name, tool)| is_known(name) && !has_withheld(tool));
     let topics = config.knowledge.iter().flat_map(|topics| topics.iter());
     let topics = topics.map(|entry| (&entry.key.value, &entry.value.value));
     let topics = topics.into_iter().all(|(id, topic)| {
@@ -222,9 +201,11 @@ fn narrowed_toolsets(toolsets: ToolsetsConfig) -> ToolsetsConfig {
     }
 }
 
-/// Keeps the settings for a tool that exists without the workspace. Its grants are narrowed when
-/// they are resolved.
-fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
+/// Returns whether a table of a tool has a setting that needs trust: one that [`narrowed_tool`]
+/// drops, or grants.
+///
+/// Every key is listed here, so that a new key needs a decision.
+fn has_withheld(tool: &ToolConfig) -> bool {
     let ToolConfig {
         source: _,
         builtin: _,
@@ -233,16 +214,28 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
         script: _,
         title: _,
         description: _,
-        enable,
         parameters: _,
+        enable,
+        // They are narrowed when they are resolved.
         grants,
-        limits,
-        rate,
-        approve,
-        answers: _,
-        dev: _,
-        mask: _,
+        answers,
+        dev,
+        mask,
+        // They take effect.
+        limits: _,
+        rate: _,
+        // It adds calls that need approval.
+        approve: _,
     } = tool;
+    let is_on = enable.as_ref().is_some_and(|enable| enable.value);
+    let is_own = dev.is_some() || mask.is_some();
+    tool.makes_tool() || is_on || grants.is_some() || answers.is_some() || is_own
+}
+
+/// Keeps the settings for a tool that exists without the workspace. Its grants are narrowed when
+/// they are resolved.
+fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
+    let ToolConfig { enable, grants, limits, rate, approve, .. } = tool;
     let grants = grants.map(|Written { value, span }| Written { value: value.narrowed(), span });
     ToolConfig { enable: off(enable), grants, limits, rate, approve, ..ToolConfig::default() }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_base::ContentDigest;
+use kitbag_base::text::shown_path;
 use kitbag_state::trust::{TrustRecord, WorkspaceEdit};
 
 use crate::layers::origin::Origin;
-use crate::report::text::shown_path;
 
 /// The command that shows a person the requests of a workspace, and trusts it.
 pub(crate) const COMMAND: &str = "kitbag trust";

@@ -54,6 +54,12 @@ impl Key {
         Self(*hasher.finalize().as_bytes())
     }
 
+    /// Returns the key of a complete entry with this name.
+    pub(super) fn of_file_name(name: &str) -> Option<Self> {
+        let digest: ContentDigest = name.strip_suffix(EXTENSION)?.parse().ok()?;
+        Some(Self(digest.0))
+    }
+
     pub(super) fn file_name(self) -> String {
         format!("{self}{EXTENSION}")
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use kitbag_base::ContentDigest;
 use kitbag_fs_guard::sys::{is_link_error, open_at, open_directory};
-use kitbag_fs_guard::{FileKind, OpenAs};
+use kitbag_fs_guard::{FileKind, OpenAs, Stat};
 
 pub use self::compile_lock::CompileLock;
 use self::description::is_description;
@@ -120,6 +120,31 @@ impl DiskCache {
         })
     }
 
+    /// Returns the complete entries that fail verification, by name. Each is compiled again and
+    /// replaced at its next use.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] if the directory exists but cannot be read.
+    pub fn damaged(&self) -> Result<Vec<CacheEntry>, CacheError> {
+        let mut entries = self.entries()?;
+        entries
+            .retain(|entry| Key::of_file_name(&entry.name).is_some_and(|key| self.is_damaged(key)));
+        Ok(entries)
+    }
+
+    /// Returns true if an entry exists and fails verification. This is not a use of the entry.
+    fn is_damaged(&self, key: Key) -> bool {
+        match self.open_private(&key.file_name(), |reason| self.distrust(key, reason)) {
+            Ok(Some((file, _))) => {
+                let opened = VerifiedEntry::open(key, file);
+                !opened.is_ok_and(|entry| entry.artifact().is_ok())
+            }
+            Err(CacheProblem::Entry { .. }) => true,
+            Ok(None) | Err(_) => false,
+        }
+    }
+
     /// Removes all entries, complete or not, and all descriptions, and returns the removed entries.
     /// Other files, and objects with such a name that are not regular files, are kept. A process
     /// that waits for an entry to be compiled then compiles it itself.
@@ -176,6 +201,18 @@ impl DiskCache {
         name: &str,
         problem: impl Fn(String) -> CacheProblem,
     ) -> Result<Option<File>, CacheProblem> {
+        let opened = self.open_private(name, problem)?;
+        Ok(opened.map(|(file, stat)| {
+            prune::touch(&file, &stat);
+            file
+        }))
+    }
+
+    fn open_private(
+        &self,
+        name: &str,
+        problem: impl Fn(String) -> CacheProblem,
+    ) -> Result<Option<(File, Stat)>, CacheProblem> {
         let Some(directory) = self.open(false)? else { return Ok(None) };
         let file = match open_at(&directory, name, OpenAs::File) {
             Ok(file) => file,
@@ -184,8 +221,7 @@ impl DiskCache {
             Err(error) => return Err(problem(format!("unreadable ({error})"))),
         };
         let stat = private(&file, FileKind::File).map_err(problem)?;
-        prune::touch(&file, &stat);
-        Ok(Some(file))
+        Ok(Some((file, stat)))
     }
 
     /// Waits until no other process compiles the entry of a key.

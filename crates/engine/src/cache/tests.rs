@@ -134,6 +134,27 @@ fn modified_entries_are_not_trusted() {
 }
 
 #[test]
+fn damaged_entries_of_any_component_are_listed() {
+    let (_parent, cache, one) = fixture();
+    let other = key(b"another component");
+    let described = DescribeResult::Unusable("none".into());
+    cache.store(other, &artifact(), &described).unwrap();
+    assert_eq!(cache.damaged().unwrap(), []);
+    let path = entry_path(&cache, other);
+    let mut content = fs::read(&path).unwrap();
+    content[0] ^= 1;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, content).unwrap();
+    let names = |entries: Vec<CacheEntry>| entries.into_iter().map(|it| it.name);
+    assert!(names(cache.damaged().unwrap()).eq([other.file_name()]));
+    fs::set_permissions(entry_path(&cache, one), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(names(cache.damaged().unwrap()).count(), 2);
+    // The directory itself is another problem.
+    fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(cache.damaged().unwrap(), []);
+}
+
+#[test]
 fn entries_of_another_layout_are_not_trusted() {
     // The magic of the first layout, which was at the start.
     check(|path| fs::write(path, [b"kitbag\x00\x01", &[0; 200][..]].concat()).unwrap(), "damaged");

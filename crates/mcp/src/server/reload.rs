@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use kitbag_base::text::printable;
+use kitbag_base::text::{printable, shown_path};
 use kitbag_config::{Broken, Config, PersonName, ToolSource};
 use kitbag_host::ComponentSource;
 use kitbag_toolbox::Toolbox;
@@ -56,9 +56,15 @@ impl Server {
         let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
         let notifier =
             RecommendedWatcher::new(handler, notify::Config::default().with_event_kinds(changes))?;
-        let mut watch = Watch { notifier, watched: BTreeSet::new(), is_cut: false };
+        let mut watch = Watch {
+            notifier,
+            watched: BTreeSet::new(),
+            unread: Vec::new(),
+            awaited: None,
+            is_cut: false,
+        };
         let config = self.generation().toolbox.config().clone();
-        watch.follow(places(&config));
+        watch.follow(&config, BTreeSet::new());
         let server = self.downgrade();
         thread::Builder::new()
             .name("watch".into())
@@ -66,13 +72,15 @@ impl Server {
                 watch.follow_all(&config);
                 drop(config);
                 let mut early = watch.changed_since(start);
-                while let Some(paths) = next_change(&events, std::mem::take(&mut early)) {
+                while let Some(paths) = next_change(&events, &watch, early) {
                     let Some(server) = server.upgrade() else { return };
                     if server.closing().is_cancelled() {
                         return;
                     }
+                    let start = SystemTime::now();
                     watch.forget(&paths);
                     reload(&server, &mut watch, &paths);
+                    early = watch.changed_since(start);
                 }
             })
             .map_err(notify::Error::io)?;
@@ -83,6 +91,11 @@ impl Server {
 struct Watch {
     notifier: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
+    /// Watched directories in which files may have changed before the watch began.
+    unread: Vec<PathBuf>,
+    /// The directory that must be created first for the user config to exist. Its parent directory
+    /// is watched for this entry alone: it may be the home directory.
+    awaited: Option<PathBuf>,
     /// Some directories are not watched because of the limit, and a warning was logged.
     is_cut: bool,
 }
@@ -120,48 +133,64 @@ impl Watch {
         {
             tracing::warn!("changes of trust are noticed only after a restart: {error}");
         }
-        trees.extend(places(config));
-        self.follow(trees);
+        self.follow(config, trees);
     }
 
-    fn follow(&mut self, wanted: BTreeSet<PathBuf>) {
+    /// Watches exactly the directories of this configuration, and these.
+    fn follow(&mut self, config: &Config, mut wanted: BTreeSet<PathBuf>) {
+        wanted.extend(places(config));
+        let parent = |path: &PathBuf| path.parent().map(Path::to_owned);
+        self.awaited = missing_directory(config)
+            .filter(|path| parent(path).is_some_and(|parent| !wanted.contains(&parent)));
+        wanted.extend(self.awaited.as_ref().and_then(parent));
         for path in self.watched.difference(&wanted) {
             // The path and its watch may no longer exist.
             let _ = self.notifier.unwatch(path);
         }
         self.watched.retain(|place| wanted.contains(place));
         for path in wanted {
-            // If the path does not exist yet, its parent directory is watched.
             if !self.watched.contains(&path) && path.is_dir() && !directories::is_of_kernel(&path) {
                 match self.notifier.watch(&path, RecursiveMode::NonRecursive) {
-                    Ok(()) => drop(self.watched.insert(path)),
+                    Ok(()) => {
+                        self.unread.push(path.clone());
+                        self.watched.insert(path);
+                    }
                     Err(error) => {
-                        tracing::warn!("`{}` is not watched: {error}", shown(&path));
+                        tracing::warn!("`{}` is not watched: {error}", shown_path(&path));
                     }
                 }
             }
         }
     }
 
+    /// Returns whether an event can change the configuration or a document.
+    fn concerns(&self, event: &Event) -> bool {
+        let Some(awaited) = &self.awaited else { return is_change(event.kind) };
+        let is_other = |path: &PathBuf| path.parent() == awaited.parent() && path != awaited;
+        is_change(event.kind) && (event.paths.is_empty() || !event.paths.iter().all(is_other))
+    }
+
     /// Returns the paths that changed between a time and the start of their watch.
-    fn changed_since(&self, time: SystemTime) -> Vec<PathBuf> {
+    fn changed_since(&mut self, time: SystemTime) -> Vec<PathBuf> {
         // File system timestamps use a clock that is up to 10 ms late.
         let time = time - Duration::from_millis(10);
         let is_new = |path: &Path| {
             path.symlink_metadata().and_then(|it| it.modified()).is_ok_and(|it| it > time)
         };
         let mut changed = Vec::new();
-        for directory in &self.watched {
+        for directory in std::mem::take(&mut self.unread) {
+            if let Some(awaited) =
+                self.awaited.as_ref().filter(|it| it.parent() == Some(&directory))
+            {
+                changed.extend(Some(awaited).filter(|path| is_new(path)).cloned());
+                continue;
+            }
             let entries = directory.read_dir().into_iter().flatten().flatten();
             let files = entries.take(directories::ENTRIES).map(|entry| entry.path());
-            changed.extend(files.chain([directory.clone()]).filter(|path| is_new(path)));
+            changed.extend(files.chain([directory]).filter(|path| is_new(path)));
         }
         changed
     }
-}
-
-fn shown(path: &Path) -> String {
-    kitbag_base::text::shown(&path.to_string_lossy()).to_string()
 }
 
 /// Returns the directories that contain the configuration itself.
@@ -190,6 +219,13 @@ fn places(config: &Config) -> BTreeSet<PathBuf> {
     places
 }
 
+/// Returns the first directory in the path of the user config that does not exist.
+fn missing_directory(config: &Config) -> Option<PathBuf> {
+    let directory = config.own_file.as_deref()?.parent()?;
+    let is_missing = |path: &&Path| path.symlink_metadata().is_err();
+    directory.ancestors().take_while(is_missing).last().map(Path::to_owned)
+}
+
 fn documents(config: &Config) -> impl Iterator<Item = &Path> {
     config.topics.values().map(|topic| topic.subjects.value.as_path())
 }
@@ -198,6 +234,7 @@ fn documents(config: &Config) -> impl Iterator<Item = &Path> {
 /// the changed paths.
 fn next_change(
     events: &mpsc::Receiver<notify::Result<Event>>,
+    watch: &Watch,
     mut paths: Vec<PathBuf>,
 ) -> Option<Vec<PathBuf>> {
     let mut deadline = (!paths.is_empty()).then(|| Instant::now() + PATIENCE);
@@ -210,7 +247,7 @@ fn next_change(
             }
         };
         match event {
-            Ok(Ok(event)) if is_change(event.kind) => {
+            Ok(Ok(event)) if watch.concerns(&event) => {
                 paths.extend(event.paths);
                 deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
             }

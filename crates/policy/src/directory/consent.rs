@@ -1,9 +1,43 @@
 //! Directories in the words in which a person consents to them.
 
+use std::path::Path;
+
 use kitbag_contract::PROTECTED_BY_DEFAULT;
 
 use super::{Access, DirectoryGrant};
 use crate::consent::{Ability, GrantText, Risk, Surroundings, place, quoted};
+
+impl Surroundings<'_> {
+    /// Returns the risks of a directory that is read. `include` is the globs that open files
+    /// although they look like secrets.
+    pub fn read_risks(&self, host: &Path, include: &[String]) -> Vec<Risk> {
+        self.path_risks(host, Access::ReadOnly, include)
+    }
+
+    /// Returns the risks of a path with this access.
+    fn path_risks(&self, host: &Path, access: Access, include: &[String]) -> Vec<Risk> {
+        let Self { root, home, holds_secrets, .. } = *self;
+        let mut risks = Vec::new();
+        let is_home = home.is_some_and(|home| home.starts_with(host) && home != root);
+        let wide = match host.parent() {
+            None => Some(Risk::WholeFileSystem),
+            Some(_) => is_home.then_some(Risk::HomeDirectory),
+        };
+        risks.extend(wide);
+        if !include.is_empty() || holds_secrets(host.strip_prefix(root).unwrap_or(host)) {
+            risks.push(Risk::SecretFiles);
+        }
+        if !host.starts_with(root) {
+            match access {
+                Access::ReadWrite => risks.push(Risk::WritesOutside),
+                Access::ReadOnly if wide.is_none() => risks.push(Risk::ReadsOutside),
+                // The wider risk already covers reads outside the workspace.
+                Access::ReadOnly => {}
+            }
+        }
+        risks
+    }
+}
 
 /// Returns a grant in words, with its ability and risks.
 pub(super) fn text(grant: &DirectoryGrant, around: &Surroundings<'_>) -> GrantText {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::chain::{ChainEnd, ChainHash};
 use crate::audit::error::AuditError;
-use crate::audit::log::Part;
+use crate::audit::part::Part;
 
 /// The version of the file format.
 const VERSION: u32 = 1;

@@ -10,36 +10,18 @@ use crate::{Lock, SharedState, check_file, open};
 use crate::audit::chain::{ChainEnd, ChainHash, NotNext};
 use crate::audit::error::{AuditError, Damage};
 use crate::audit::head::Head;
+use crate::audit::part::{AuditSize, Part};
 use crate::audit::record::{AuditEvent, RemovedEvent};
 
 /// The time that a process waits for other writers. Each takes far less than a millisecond, unless
 /// it is stopped.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The size limit of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuditSize {
-    /// The size of a file, in bytes, after which a new file is started.
-    pub file: u64,
-    /// The number of files for calls, approvals and trust; the oldest are removed. Details, such as
-    /// nested calls and refusals, have half as many files.
-    pub files: u64,
-}
-
 /// The log of a user. Accesses no files until it is used.
 #[derive(Debug)]
 pub struct AuditLog {
     state: SharedState,
     size: AuditSize,
-}
-
-/// A chain of the log, with its own files, head and size limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Outermost calls, approvals and trust.
-    Calls,
-    /// Nested calls and refusals.
-    Details,
 }
 
 /// An event to append, and its time.
@@ -52,34 +34,6 @@ pub(crate) struct Pending {
 /// Written files that may not be on disk yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced(Vec<(PathBuf, File)>);
-
-impl Part {
-    pub(crate) const ALL: [Self; 2] = [Self::Details, Self::Calls];
-
-    /// Returns the file name of the head.
-    pub(crate) fn head(self) -> &'static str {
-        match self {
-            Self::Calls => "head.json",
-            Self::Details => "details.json",
-        }
-    }
-
-    /// Returns the prefix of the file names.
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Calls => "audit-",
-            Self::Details => "details-",
-        }
-    }
-
-    /// Returns the maximum number of files.
-    fn files(self, size: &AuditSize) -> u64 {
-        match self {
-            Self::Calls => size.files.max(1),
-            Self::Details => size.files.div_ceil(2).max(1),
-        }
-    }
-}
 
 impl Pending {
     pub(crate) fn new(event: AuditEvent) -> Self {
@@ -104,13 +58,6 @@ impl Unsynced {
         self.0
             .into_iter()
             .try_for_each(|(path, file)| file.sync_data().map_err(AuditError::at(&path)))
-    }
-}
-
-impl Default for AuditSize {
-    /// Returns eight files of 16 MiB.
-    fn default() -> Self {
-        Self { file: 16 << 20, files: 8 }
     }
 }
 

@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use crate::audit::error::AuditError;
 use crate::audit::head::Head;
-use crate::audit::log::{AuditLog, Lines, Part, file_path, files, open_to_read};
+use crate::audit::log::{AuditLog, Lines, file_path, files, open_to_read};
+use crate::audit::part::Part;
 use crate::audit::record::AuditEvent;
 
 /// A line of the log.

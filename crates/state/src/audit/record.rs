@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::audit::log::Part;
+use crate::audit::part::Part;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -280,7 +280,7 @@ fn the_oldest_files_are_removed() {
     let tools = tools(&log);
     assert_eq!(tools.last().unwrap(), "tool59");
     assert_eq!(tools.len() as u64, verified.lines);
-    let first = log::files(&place.state.join("audit"), log::Part::Calls).unwrap()[0];
+    let first = log::files(&place.state.join("audit"), part::Part::Calls).unwrap()[0];
     // A file in the middle, and the end of a file.
     let path = place.file(first + 1);
     let text = fs::read_to_string(&path).unwrap();
@@ -308,7 +308,7 @@ fn missing_first_lines_are_found() {
     for tool in 0..60 {
         append(&log, &[&format!("tool{tool}")]);
     }
-    let first = log::files(&place.state.join("audit"), log::Part::Calls).unwrap()[0];
+    let first = log::files(&place.state.join("audit"), part::Part::Calls).unwrap()[0];
     let path = place.file(first);
     let text = fs::read_to_string(&path).unwrap();
     let rest = text.split_once('\n').unwrap().1;
@@ -378,7 +378,7 @@ fn details_do_not_displace_calls() {
     // Each chain is verified.
     let path = place.state.join(format!("audit/details-{:06}.jsonl", 2));
     assert!(!path.exists(), "the oldest files are removed");
-    let numbers = log::files(&place.state.join("audit"), log::Part::Details).unwrap();
+    let numbers = log::files(&place.state.join("audit"), part::Part::Details).unwrap();
     let path = place.state.join(format!("audit/details-{:06}.jsonl", numbers[0]));
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.split_once('\n').unwrap().1).unwrap();

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::audit::chain::{ChainEnd, ChainHash, NotNext};
 use crate::audit::error::{AuditError, Damage};
 use crate::audit::head::Head;
-use crate::audit::log::{AuditLog, Line, Lines, Part, Tail, file_path, files, open_to_read};
+use crate::audit::log::{AuditLog, Line, Lines, Tail, file_path, files, open_to_read};
+use crate::audit::part::Part;
 use crate::audit::read::AuditEntry;
 use crate::audit::record::{AuditEvent, RemovedEvent};
 

@@ -8,7 +8,7 @@ use kitbag_contract::{ErrorKind, Outcome};
 use serde_json::json;
 
 use super::fake::{Fake, Person, typed};
-use crate::{CallOutcome, Invocation, Reply};
+use crate::{CallOutcome, Caller, Invocation, Reply};
 
 /// A tool that counts its runs and returns its arguments.
 fn counting(schema: serde_json::Value) -> (Fake, Arc<AtomicUsize>) {
@@ -68,6 +68,30 @@ fn an_approval_is_for_one_call_unless_it_is_always() {
     assert!(say(2).starts_with("Approval: "), "other arguments are another call");
     assert_eq!(person.asked.len(), 4);
     assert_eq!(runs.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn an_approval_does_not_cover_another_caller() {
+    let (fake, runs) = counting(json!({ "type": "object" }));
+    let fake = fake.approved_always("it");
+    let say = |caller: Caller, answer: &str| {
+        let mut person = Person::typing(&[answer]);
+        let said = fake.say_as(caller, "it", json!({}), &mut person);
+        (said == "{}", person.asked.len())
+    };
+    let ann = Caller::Person("ann".into());
+    assert_eq!(say(ann.clone(), "always"), (true, 1));
+    assert_eq!(say(ann, "no"), (true, 0), "`always` covers the same call");
+    // Another person, and callers of another kind with the same name.
+    for other in [
+        Caller::Person("ben".into()),
+        Caller::Client("ann".into()),
+        Caller::Program("ann".into()),
+        Caller::User("ann".into()),
+    ] {
+        assert_eq!(say(other.clone(), "no"), (false, 1), "{other}");
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -108,13 +108,32 @@ impl Fake {
         invocation: Invocation,
         person: &mut Person,
     ) -> Result<CallOutcome<String>, ToolboxError> {
-        let context = CallContext::new(Caller::Program("test".into()));
-        self.toolbox.call_blocking(invocation, context, person)
+        self.call_as(this_program(), invocation, person)
+    }
+
+    fn call_as(
+        &self,
+        caller: Caller,
+        invocation: Invocation,
+        person: &mut Person,
+    ) -> Result<CallOutcome<String>, ToolboxError> {
+        self.toolbox.call_blocking(invocation, CallContext::new(caller), person)
     }
 
     /// Calls a tool, and returns its outcome as one line.
     pub(super) fn say(&self, tool: &str, arguments: Value, person: &mut Person) -> String {
-        match self.call(Invocation::tool(tool, arguments), person) {
+        self.say_as(this_program(), tool, arguments, person)
+    }
+
+    /// Like [`say`](Self::say), for another caller.
+    pub(super) fn say_as(
+        &self,
+        caller: Caller,
+        tool: &str,
+        arguments: Value,
+        person: &mut Person,
+    ) -> String {
+        match self.call_as(caller, Invocation::tool(tool, arguments), person) {
             Err(error) => format!("{:?}: {error}", error.kind()),
             Ok(CallOutcome::Refused(refusal)) => format!("refused: {refusal}"),
             Ok(CallOutcome::Suspended(open)) => format!("asks {}", open.question.id),
@@ -154,6 +173,10 @@ impl Fake {
         }
         lines
     }
+}
+
+fn this_program() -> Caller {
+    Caller::Program("test".into())
 }
 
 /// A person who gives replies in turn, and does not reply after the last.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use kitbag_base::FileId;
-use kitbag_base::text::shown;
+use kitbag_base::text::{shown, shown_path};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
@@ -16,7 +16,6 @@ use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
 use crate::read::sources::{BuiltinTool, PYTHON};
-use crate::report::text::shown_path;
 use crate::report::{DiagnosticKind, GrantedLink, Problem, Report};
 use crate::resolve::context::{Context, Directory, valid};
 use crate::resolve::grants::beyond::Grantee;

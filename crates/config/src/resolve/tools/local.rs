@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use kitbag_base::text::shown_path;
+
 use super::candidate::Candidate;
 use super::names::{is_same_file, two_tools};
 use super::scripts::Script;
@@ -12,7 +14,7 @@ use crate::format::span::{Part, all, last};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
-use crate::report::text::{relative_path, shown_path};
+use crate::report::text::relative_path;
 use crate::report::{Piece, Report};
 use crate::resolve::context::Context;
 use crate::resolve::parameters::{self, ParameterRole};

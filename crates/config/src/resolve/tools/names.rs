@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use kitbag_base::text::shown_path;
 use kitbag_contract::ToolName;
 
 use crate::config::{ConfiguredTool, ToolSource};
@@ -12,7 +13,6 @@ use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
 use crate::layers::path::is_fixed;
 use crate::read::file::{Layer, SourceFile};
-use crate::report::text::shown_path;
 use crate::report::{Piece, Problem, Report};
 use crate::resolve::context::Context;
 

@@ -1,6 +1,6 @@
 //! Tools that are Python scripts: reads the header, and finds the script of a table.
 
-use kitbag_base::text::{nearest, shown};
+use kitbag_base::text::{nearest, shown, shown_path};
 use kitbag_contract::ToolName;
 use kitbag_policy::RequestedGrants;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::format::span::{AnyValue, At, Part, Table, all};
 use crate::layers::origin::{Origin, Sourced};
 use crate::read::FoundScript;
 use crate::read::file::Layer;
-use crate::report::text::{did_you_mean, known_words, shown_path, unknown_key};
+use crate::report::text::{did_you_mean, known_words, unknown_key};
 use crate::report::{Problem, Report};
 use crate::resolve::context::Context;
 use crate::resolve::parameters::value::json;

@@ -1,6 +1,6 @@
 //! The connections of tools: the proxy, and the root certificates in addition to the system's.
 
-use kitbag_base::text::{shown, variant_words};
+use kitbag_base::text::{shown, shown_path, variant_words};
 use kitbag_policy::http::{Direct, Proxy, ProxyRules};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -10,7 +10,7 @@ use crate::format::span::At;
 use crate::layers::path::{Bases, is_fixed};
 use crate::read::file;
 use crate::read::sources::{VariableValue, Variables};
-use crate::report::text::{relative_path, shown_path};
+use crate::report::text::relative_path;
 use crate::report::{Problem, Report};
 use crate::resolve::context::{ConfigFiles, tables, valid};
 use crate::trust::examiner::open_own;

@@ -15,7 +15,7 @@ use kitbag_state::trust::{TrustRecord, TrustedPlace};
 use super::{TrustChange, TrustChanges, TrustSubject, tool};
 use crate::config::{Config, ConfiguredTool, SecretFiles, Topic};
 use crate::layers::limits::EffectiveLimits;
-use crate::trust::destinations::{READ, READ_AND_WRITE};
+use crate::trust::destinations::{READ, READ_AND_WRITE, by_tool, by_topic};
 
 /// Returns the difference between an edited configuration and the trusted one. Both were resolved
 /// under the same user config.
@@ -126,15 +126,6 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
         moved.push(TrustChange { subject, text });
     }
     moved
-}
-
-pub(crate) fn by_tool(name: &ToolName) -> String {
-    format!("tool `{name}`")
-}
-
-/// Returns the name of a topic in a place.
-pub(crate) fn by_topic(id: &str) -> String {
-    format!("topic `{}`", shown(id))
 }
 
 fn of_workspace(text: String) -> TrustChange {

@@ -10,8 +10,6 @@ mod apply;
 mod compare;
 mod tool;
 
-pub(crate) use compare::{by_tool, by_topic};
-
 use std::fmt;
 
 use kitbag_base::text::shown;

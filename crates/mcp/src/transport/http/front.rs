@@ -22,11 +22,12 @@ use super::allowed_hosts::AllowedHosts;
 use super::connection::Connection;
 use super::cross_origin;
 use super::head::{ambiguity, bearer};
+use super::health;
+use super::options::{Access, HttpOptions, PATH};
 use super::rate::RequestRate;
 use super::reply::{Reply, as_json_rpc, busy, ending, is_of_oauth, no_oauth, not_found, text};
 use super::sessions::Sessions;
 use super::token::Token;
-use super::{Access, HttpOptions, PATH};
 use crate::server::Server;
 use crate::server::handler::Handler;
 use crate::session::{Identity, Session};
@@ -163,7 +164,7 @@ impl Front {
             };
         }
         match (request.uri().path(), request.method()) {
-            ("/healthz", &Method::GET) => text(StatusCode::OK, "ok\n"),
+            (health::PATH, &Method::GET) => text(StatusCode::OK, health::BODY),
             ("/readyz", &Method::GET) => match self.is_draining.load(Ordering::Relaxed) {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),

@@ -10,6 +10,8 @@ mod connection;
 mod cross_origin;
 mod front;
 mod head;
+pub(crate) mod health;
+pub(crate) mod options;
 mod protocol;
 mod rate;
 mod reply;
@@ -19,7 +21,6 @@ pub(crate) mod token;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +30,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use kitbag_contract::SESSION_IDLE;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use self::connection::{Connections, TimedStream};
 use self::front::Front;
-use self::token::Token;
+use self::options::HttpOptions;
 use crate::server::Server;
 use crate::session::Peer;
 use crate::transport::sys::extend_backlog;
@@ -43,9 +43,6 @@ use crate::transport::sys::extend_backlog;
 /// Maximum number of connections that wait in the kernel, if the kernel allows as many
 /// (`net.core.somaxconn` on Linux, 4,096 by default).
 const BACKLOG: i32 = 4_096;
-
-/// The path of the endpoint.
-pub const PATH: &str = "/mcp";
 
 /// Maximum time for receiving the headers of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -56,63 +53,6 @@ const HEAD_BYTES: usize = 16 << 10;
 
 /// Maximum number of connections accepted in a row, far fewer than may be open.
 const AT_ONCE: usize = 64;
-
-/// The header with the session id.
-const SESSION: &str = "mcp-session-id";
-
-/// The clients that an HTTP server accepts, in addition to people with a token in `[serve.tokens]`
-/// of the user config.
-#[derive(Debug, Default)]
-pub enum Access {
-    /// Any client.
-    #[default]
-    Anyone,
-    /// Clients that present this token.
-    Token(Token),
-    /// No others.
-    People,
-}
-
-/// Options of the HTTP server.
-#[derive(Debug)]
-pub struct HttpOptions {
-    /// The clients to accept. Default: any client.
-    pub access: Access,
-    /// Host names, with or without a port, by which clients may call the server, in addition to
-    /// those of the loopback interface.
-    pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call the server, such as `https://app.example.com`, in
-    /// addition to its own loopback origins. Default: none.
-    pub allowed_origins: Vec<String>,
-    /// Maximum size of a request body in bytes. Default: 4 MiB.
-    pub body_bytes: usize,
-    /// Maximum number of concurrent sessions of clients that use a revision with a handshake.
-    /// Default: 1,000.
-    pub sessions: usize,
-    /// Time after which a session without requests and open streams ends. Default: 30 minutes.
-    pub session_idle: Duration,
-    /// Maximum number of connections with a valid token, if a token is required. Default: 1,000. At
-    /// most 512 other connections are open, and a new one replaces the oldest.
-    pub connections: usize,
-    /// Maximum number of requests per second from all clients. Default: 10,000.
-    pub rate: NonZeroU32,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        const RATE: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
-        Self {
-            access: Access::default(),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            body_bytes: 4 << 20,
-            sessions: 1_000,
-            session_idle: SESSION_IDLE,
-            connections: 1_000,
-            rate: RATE,
-        }
-    }
-}
 
 impl Server {
     /// Serves any number of clients until `end` is cancelled. After that no connections are

@@ -18,13 +18,12 @@ use kitbag_host::Reservation;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, GetMeta};
 use tokio::sync::SemaphorePermit;
 
-use super::SESSION;
 use super::accept::{self, Accepted, not_acceptable};
 use super::connection::MeteredBody;
 use super::front::{Front, IDENTITY, RunningRequest};
 use super::head::unknown_version;
 use super::reply::{Reply, busy, ending, reply_of, text};
-use super::sessions::{NotOwner, SessionInUse};
+use super::sessions::{NotOwner, SESSION, SessionInUse};
 use crate::session::{self, Identity, handshake};
 use crate::transport::in_flight::InFlightRequest;
 use crate::transport::message::{self, Line, MESSAGE_BYTES};

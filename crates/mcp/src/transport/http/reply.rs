@@ -47,8 +47,7 @@ pub(super) fn no_oauth(path: &str) -> Reply {
         true => (StatusCode::NOT_FOUND, "not_found"),
         false => (StatusCode::BAD_REQUEST, "invalid_request"),
     };
-    let description = "this server has no OAuth: send the token that it printed at its start, or \
-                       that is in its `--token-file`, as `Authorization: Bearer TOKEN`";
+    let description = "this server has no OAuth: send your token as `Authorization: Bearer TOKEN`";
     in_json(status, &json!({ "error": error, "error_description": description }))
 }
 

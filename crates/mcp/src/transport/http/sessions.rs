@@ -12,9 +12,11 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::SESSION;
 use crate::server::generation::Changes;
 use crate::session::Identity;
+
+/// The header with the session id.
+pub(super) const SESSION: &str = "mcp-session-id";
 
 /// Maximum and minimum time between two searches for unused sessions.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);

@@ -2,9 +2,11 @@
 
 use std::io;
 
-use super::LINE_BYTES;
 use crate::transport::message::Skim;
 use crate::transport::sys::{Handle, Pipe};
+
+/// Maximum length of a message: 16 MiB.
+pub const LINE_BYTES: usize = 16 << 20;
 
 /// Number of bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -1,6 +1,6 @@
 //! MCP over standard input and output: one message per line.
 
-mod input;
+pub(crate) mod input;
 pub(crate) mod output;
 
 use std::io;
@@ -18,7 +18,7 @@ use rmcp::transport::Transport;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::input::{InputLine, LineReader};
+use self::input::{InputLine, LINE_BYTES, LineReader};
 use crate::server::Server;
 use crate::server::handler::Handler;
 use crate::session::Session;
@@ -27,9 +27,6 @@ use crate::transport::in_flight::InFlight;
 use crate::transport::message::{self, Line, MESSAGE_BYTES};
 use crate::transport::stdio::output::{Output, UNWRITTEN_BYTES, Unwritten, WRITE_TIME};
 use crate::transport::sys::Handle;
-
-/// Maximum length of a message: 16 MiB.
-pub const LINE_BYTES: usize = 16 << 20;
 
 /// Time that running calls have after the client closes its input.
 const GRACE: Duration = Duration::from_millis(500);
