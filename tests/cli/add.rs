@@ -163,7 +163,7 @@ fn the_next_command_finishes_a_killed_one() {
     workspace.run(&["remove", "timed"]).success();
     let (old_config, old_lock) =
         (read(&workspace, ".kitbag/config.toml"), read(&workspace, ".kitbag/kitbag.lock"));
-    const KILLS: u32 = 24;
+    const KILLS: u32 = 12;
     for number in 0..KILLS {
         let mut command = workspace.command();
         command.args(["add", path.to_str().unwrap(), "--yes"]);
@@ -239,7 +239,7 @@ fn a_killed_update_leaves_no_unapproved_component() {
     let start = std::time::Instant::now();
     workspace.run(&["update", "weather", &files[1], "--yes"]).success();
     let takes = start.elapsed();
-    const KILLS: u32 = 16;
+    const KILLS: u32 = 8;
     for number in 0..KILLS {
         let file = &files[number as usize % 2];
         let mut command = workspace.command();

@@ -517,7 +517,7 @@ fn a_kill_leaves_a_valid_log_with_every_answered_call() {
     workspace.own_config("[audit]\nsync = \"each\"\n");
     let arguments = json!({ "name": "calculate", "arguments": { "expression": "1+1" } });
     let (mut answered, mut ends) = (0, 0);
-    for round in 0..25_u64 {
+    for round in 0..12_u64 {
         let server = Client::start_with(&workspace, &[], Stdio::null());
         let mut server = server.after_handshake(json!({}));
         // Wait for the first call, so that the others follow without a start.
@@ -529,7 +529,7 @@ fn a_kill_leaves_a_valid_log_with_every_answered_call() {
             server.send("tools/call", arguments.clone());
         }
         // A dozen of the forty lines at most.
-        while size() <= begun + 200 * round {
+        while size() <= begun + 400 * round {
             std::thread::yield_now();
         }
         server.kill();

@@ -322,7 +322,8 @@ fn it_agrees_with_a_thousand_random_requests() {
             assert!(is_by_address || happened.is_ok() == is_granted, "{shown}");
             // The command makes the same decision. It is a process, so a part of the requests is
             // enough.
-            if is_by_address || number % 10 == 0 {
+            let is_asked_too = is_by_address && outcomes[1] < 20;
+            if is_asked_too || number % 10 == 0 {
                 let why = workspace.run(&["why", "--json", "request", method, &url]);
                 let expected = (if is_granted { 0 } else { 6 }, &is_granted.into());
                 assert_eq!(
@@ -332,7 +333,7 @@ fn it_agrees_with_a_thousand_random_requests() {
                     why.shown()
                 );
             }
-            if is_by_address {
+            if is_asked_too {
                 let caveat = workspace.run(&["why", "request", method, &url]).stdout;
                 assert!(
                     caveat.contains("if the grant allows all addresses of its host"),

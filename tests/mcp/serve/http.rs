@@ -286,7 +286,7 @@ fn an_excess_session_ends_an_idle_session() {
         },
     });
     let other = in_session(&server.send("POST", "/mcp", TYPES, &other.to_string()));
-    let mut first = begin(&server);
+    let first = begin(&server);
     for _ in 2..1_000 {
         assert_eq!(begin(&server).status, 200);
     }
@@ -301,11 +301,6 @@ fn an_excess_session_ends_an_idle_session() {
     assert_eq!(status(&other), 200);
     let metrics = server.send("GET", "/metrics", "", "").body;
     assert!(metrics.contains("sessions 1000"), "{metrics}");
-    for _ in 0..1_000 {
-        first = begin(&server);
-        assert_eq!(first.status, 200);
-    }
-    assert_eq!(status(&other), 200);
 }
 
 #[test]

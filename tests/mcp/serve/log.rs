@@ -72,7 +72,7 @@ fn unread_log_lines_are_dropped_and_counted() {
     let workspace = Workspace::with_probe("");
     let (unread, mut client) = start(&workspace, &["--log", "info"]);
     // The queue has room for only a part of these lines of 4,000 bytes each.
-    const LINES: usize = 1_500;
+    const LINES: usize = 1_200;
     for number in 0..LINES {
         let message = format!("line {number} {}", "x".repeat(3_900));
         client.call("probe", json!({ "do": "fail", "message": message }));

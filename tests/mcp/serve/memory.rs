@@ -158,8 +158,8 @@ fn consecutive_large_calls_reuse_their_memory() {
 }
 
 #[test]
-fn memory_stays_bounded_during_a_thousand_requests() {
-    const CALLS: usize = 100;
+fn memory_stays_bounded_during_many_requests() {
+    const CALLS: usize = 2 * CLIENTS;
     const REQUESTS: usize = 10;
     let server = Server::start(Behaviour::Echo);
     let workspace = Workspace::with_probe("");
@@ -201,8 +201,8 @@ fn memory_stays_bounded_when_clients_give_up() {
         let _ = stream.write_all(request.as_bytes());
         Some(stream)
     };
-    attacked.check("loops that are given up", 500, |_| begin(&spin).is_some());
-    attacked.check("answers that are given up", 500, |_| begin(&output).is_some());
+    attacked.check("loops that are given up", 200, |_| begin(&spin).is_some());
+    attacked.check("answers that are given up", 200, |_| begin(&output).is_some());
     attacked.check("half a request", 500, |_| begin(&echo[..echo.len() / 2]).is_some());
     attacked.check("answers that are not read", CLIENTS, |attacked| {
         let Some(mut stream) = attacked.ask(&echo) else { return false };
@@ -280,7 +280,7 @@ fn subscriptions_are_bounded_by_their_memory() {
 fn answers_of_sessions_are_not_kept() {
     let attacked = Attacked::start();
     let session = in_session(&begin(&attacked.server));
-    for number in 1..350 {
+    let call = |number: u64| {
         let arguments = json!({ "do": "output", "bytes": 1_000_000 });
         let request = json!({
             "jsonrpc": "2.0", "id": number, "method": "tools/call",
@@ -288,9 +288,11 @@ fn answers_of_sessions_are_not_kept() {
         });
         let reply = attacked.server.send("POST", "/mcp", &session, &request.to_string());
         assert!(reply.body.len() > 1_000_000, "{number}: {}", reply.head);
-    }
-    let peak = peak_mib(attacked.server.child.id());
-    assert!(peak < TOTAL_MIB, "{peak} MiB");
+        peak_mib(attacked.server.child.id())
+    };
+    let before = (1..=20).map(call).last().unwrap();
+    let after = (21..=120).map(call).last().unwrap();
+    assert!(after < before + 50, "{before} and {after} MiB, after 100 more answers of 1 MB");
 }
 
 #[test]
