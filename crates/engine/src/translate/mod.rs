@@ -1,0 +1,5 @@
+//! Core modules of other hosts, as components.
+
+pub(crate) mod core;
+pub(crate) mod module;
+pub(crate) mod plugin;
