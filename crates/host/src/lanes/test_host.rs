@@ -1,13 +1,17 @@
 //! Calls of small modules with a whole host, for the tests of lanes.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kitbag_base::ByteSize;
 use kitbag_contract::{Action, Limits, Outcome};
 use kitbag_engine::{ComponentBytes, DescribeResult, LoadError};
 use kitbag_policy::Grants;
+use kitbag_policy::http::{HttpGrant, HttpGrants, Methods, UrlPattern};
 use tempfile::TempDir;
 
 use crate::call::context::RunContext;
@@ -27,9 +31,9 @@ pub(crate) struct TestTool {
 }
 
 impl TestTool {
-    /// Loads a module in the text format.
-    pub(crate) fn load(module: &str) -> Result<Self, LoadError> {
-        let bytes = wat::parse_str(module).unwrap();
+    /// Loads a module in the text or binary format.
+    pub(crate) fn load(module: impl AsRef<[u8]>) -> Result<Self, LoadError> {
+        let bytes = wat::parse_bytes(module.as_ref()).unwrap().into_owned();
         let host = Host::new(HostOptions::default());
         let source = ComponentSource::Bytes(ComponentBytes::new("test.wasm", bytes));
         let limits = Limits {
@@ -81,6 +85,13 @@ impl TestTool {
         None
     }
 
+    /// Grants every method for a server.
+    pub(crate) fn grant_http(&mut self, address: SocketAddr) {
+        let url = UrlPattern::parse(&format!("http://{address}/**")).unwrap();
+        let grant = HttpGrant { methods: Methods::Any, ..HttpGrant::new(url) };
+        self.grants.http = HttpGrants::from(vec![grant]);
+    }
+
     /// Returns the text of a success.
     #[track_caller]
     pub(crate) fn success(&self, arguments: &str) -> String {
@@ -107,6 +118,24 @@ impl TestTool {
             Ok(outcome) => panic!("{outcome:?}"),
         }
     }
+}
+
+/// Answers one request on the loopback interface. Returns the address, and the request later.
+pub(crate) fn serve(response: &'static str) -> (SocketAddr, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        let mut buffer = [0; 4096];
+        while !request.ends_with(b"\r\n\r\n") && !request.ends_with(b"end") {
+            let read = stream.read(&mut buffer).unwrap();
+            request.extend_from_slice(&buffer[..read]);
+        }
+        stream.write_all(response.as_bytes()).unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    (address, server)
 }
 
 /// Formats bytes as a string of the text format.

@@ -1,9 +1,11 @@
 //! Calls of core modules.
 
+#[cfg(feature = "storage")]
 use kitbag_policy::StorageGrant;
+use kitbag_policy::{SecretGrant, SecretName};
 use serde_json::{Value, json};
 
-use crate::lanes::test_host::{TestTool, quoted};
+use crate::lanes::test_host::{TestTool, quoted, serve};
 
 /// Room for the input at offset 1,024.
 const PARTS: &str = r#"
@@ -259,6 +261,54 @@ fn requests_need_a_grant() {
     assert_eq!(completion.requests.len(), 1, "{completion:?}");
     assert_eq!(completion.refused.len(), 1, "{completion:?}");
     assert!(matches!(completion.result, Ok(kitbag_contract::Outcome::Error(_))));
+}
+
+#[test]
+fn granted_requests_are_sent() {
+    let response = "HTTP/1.1 201 Created\r\nx: y\r\ncontent-length: 7\r\n\r\n{\"a\":1}";
+    let (address, server) = serve(response);
+    let mut tool = echo();
+    tool.name = "http_call";
+    tool.grant_http(address);
+    tool.grants.config.set("base_url", &format!("http://{address}/v1")).unwrap();
+    let request = json!({
+        "method": "post", "endpoint": "items", "query": { "q": 1 }, "body": "the end",
+        "headers": { "content-type": "text/plain" },
+    });
+    let result = result(&tool, "http.request", request);
+    let expected = json!({
+        "status": "ok", "server": null, "http_status": 201, "text": "{\"a\":1}",
+        "json": { "a": 1 }, "headers": { "x": "y", "content-length": "7" },
+    });
+    assert_eq!(result, expected);
+    let request = server.join().unwrap();
+    assert!(request.starts_with("POST /v1/items?q=1 HTTP/1.1\r\n"), "{request}");
+}
+
+#[test]
+fn secrets_are_placeholders() {
+    let mut tool = echo();
+    tool.grants.secrets = vec![SecretGrant {
+        name: SecretName::new("token").unwrap(),
+        to: Vec::new(),
+        within: None,
+        added: None,
+        variables: Vec::new(),
+        in_query: false,
+        in_body: false,
+    }];
+    for (capability, arguments) in
+        [("secrets.get", json!({ "name": "token" })), ("secrets.get.token", json!({}))]
+    {
+        let secret = result(&tool, capability, arguments);
+        assert_eq!((&secret["name"], &secret["found"]), (&json!("token"), &json!(true)));
+        let value = secret["value"].as_str().unwrap();
+        assert!(value.starts_with("kitbag_placeholder_"), "{value}");
+    }
+    // Another secret is declared, but not granted.
+    tool.grants.config.set("capabilities", "secrets.get.other").unwrap();
+    let secret = result(&tool, "secrets.get", json!({ "name": "other" }));
+    assert_eq!(secret, json!({ "name": "other", "found": false, "value": null }));
 }
 
 #[cfg(feature = "storage")]

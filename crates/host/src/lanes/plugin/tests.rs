@@ -3,7 +3,7 @@
 use kitbag_contract::{Content, Outcome};
 use serde_json::{Value, json};
 
-use crate::lanes::test_host::{TestTool, quoted};
+use crate::lanes::test_host::{TestTool, quoted, serve};
 
 /// The imports of the modules below.
 const IMPORTS: &str = r#"
@@ -158,6 +158,32 @@ fn requests_need_a_grant() {
     };
     assert!(message.contains("example.test"), "{message}");
     assert_eq!((completion.requests.len(), completion.refused.len()), (1, 1));
+}
+
+#[test]
+fn granted_requests_are_sent() {
+    let response = "HTTP/1.1 404 Not Found\r\nx: y\r\ncontent-length: 4\r\n\r\ngone";
+    let (address, server) = serve(response);
+    let request = json!({ "url": format!("http://{address}/a"), "headers": { "b": "c" } });
+    let request = format!("{request}end");
+    let length = request.len();
+    let body = format!(
+        "(local $block i64)
+        (local.set $block
+            (call $http_request
+                (call $text (i32.const 0) (i32.const {}))
+                (call $text (i32.const {}) (i32.const 3))))
+        (call $answer (local.get $block))
+        (i32.sub (call $http_status) (i32.const 404))",
+        length - 3,
+        length - 3,
+    );
+    let mut tool = function(&request, &body);
+    tool.grant_http(address);
+    assert_eq!(tool.success("{}"), "gone");
+    let request = server.join().unwrap();
+    assert!(request.starts_with("GET /a HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("\r\nb: c\r\n") && request.ends_with("\r\n\r\nend"), "{request}");
 }
 
 #[test]
