@@ -11,7 +11,11 @@ use kitbag::base::ByteSize;
 use kitbag::base::json::{self, JsonBudget};
 use kitbag::base::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, Limits};
-use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
+use kitbag::host::{
+    Call, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering, RunContext,
+    inspect_file,
+};
+use kitbag::policy::Grants;
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -20,10 +24,12 @@ use tempfile::TempDir;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 5] = [
+pub(crate) const TARGETS: [Target; 7] = [
     ("configuration", configuration),
     ("arguments", arguments),
     ("component", component),
+    ("core", core),
+    ("plugin", plugin),
     ("learn", learn),
     ("output", output),
 ];
@@ -133,25 +139,62 @@ pub(crate) fn component(data: &[u8]) {
         let known = known.ok().flatten();
         assert!(known.is_none_or(|known| known == *component.described()), "read before and after");
         assert!(inspected.is_ok(), "what runs can be inspected");
-        let call = Call {
-            name: "tool".into(),
-            action: Action::Run,
-            arguments: "{}".into(),
-            answers: "{}".into(),
-            grants: Arc::default(),
-            guard: Arc::default(),
-            secrets: Default::default(),
-            storage: None,
-            tools: None,
-            limits: Limits {
-                time: Duration::from_millis(50),
-                memory: ByteSize::mib(16),
-                ..Limits::default()
-            },
-        };
-        let completion = host.call_blocking(&component, &call, &context);
-        assert!(completion.usage.memory.as_u64() <= 16 << 20);
+        run(host, &component, "{}".into(), Grants::default());
     });
+}
+
+/// Checks that results of a core module end its call, or are read as JSON or capability calls.
+pub(crate) fn core(data: &[u8]) {
+    thread_local! {
+        static TOOL: (Host, Component) = module(include_str!("core.wat"));
+    }
+    let mut grants = Grants::default();
+    let names = "clock.now_unix log.emit http.request x secrets.get";
+    grants.config.set("capabilities", names).expect("a short value");
+    let arguments = String::from_utf8_lossy(data).into_owned();
+    TOOL.with(|(host, component)| run(host, component, arguments, grants));
+}
+
+/// Checks that any sequence of calls of host functions stays within the limits of the call.
+pub(crate) fn plugin(data: &[u8]) {
+    thread_local! {
+        static TOOL: (Host, Component) = module(include_str!("plugin.wat"));
+    }
+    let arguments = serde_json::json!({ "input": String::from_utf8_lossy(data) });
+    let mut grants = Grants::default();
+    grants.config.set("0", "value").expect("a short value");
+    TOOL.with(|(host, component)| run(host, component, arguments.to_string(), grants));
+}
+
+/// Loads a module in the text format.
+fn module(text: &str) -> (Host, Component) {
+    let host = Host::new(HostOptions::default());
+    let bytes = wat::parse_str(text).expect("the module is valid");
+    let source = ComponentSource::Bytes(ComponentBytes::new("module.wasm", bytes));
+    let component = host.component(&source, &Limits::default(), &RunContext::default());
+    (host, component.expect("the module is a tool"))
+}
+
+/// Calls a tool, and checks that it stays within its memory limit.
+fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
+    let call = Call {
+        name: "tool".into(),
+        action: Action::Run,
+        arguments,
+        answers: "{}".into(),
+        grants: Arc::new(grants),
+        guard: Arc::default(),
+        secrets: Default::default(),
+        storage: None,
+        tools: None,
+        limits: Limits {
+            time: Duration::from_millis(50),
+            memory: ByteSize::mib(16),
+            ..Limits::default()
+        },
+    };
+    let completion = host.call_blocking(component, &call, &RunContext::default());
+    assert!(completion.usage.memory.as_u64() <= 16 << 20);
 }
 
 /// Checks that `learn` selects the same subjects for names and globs as a plain model.
