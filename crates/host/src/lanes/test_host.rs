@@ -58,6 +58,7 @@ impl TestTool {
     pub(crate) fn call(&self, arguments: &str) -> Completion {
         let call = Call {
             name: self.name.to_owned(),
+            function: None,
             action: Action::Run,
             arguments: arguments.to_owned(),
             answers: "{}".to_owned(),
@@ -75,7 +76,7 @@ impl TestTool {
     fn storage(&self) -> Option<ToolStorage> {
         use kitbag_state::storage::Storage;
 
-        let storage = Storage::new(self.state.path(), Path::new("/w"));
+        let storage = Storage::new(&self.state.path().join("state"), Path::new("/w"));
         Some(ToolStorage { storage, namespace: self.name.to_owned() })
     }
 
@@ -95,9 +96,10 @@ impl TestTool {
     /// Returns the text of a success.
     #[track_caller]
     pub(crate) fn success(&self, arguments: &str) -> String {
-        match self.call(arguments).result {
+        let completion = self.call(arguments);
+        match completion.result {
             Ok(Outcome::Success(text)) => text,
-            other => panic!("{other:?}"),
+            ref other => panic!("{other:?} {:?}", completion.refused),
         }
     }
 

@@ -5,6 +5,7 @@
 //! `internal`. What a capability reaches is decided by the grants of the tool.
 
 use kitbag_contract::bindings::host::{Host, Level};
+use kitbag_contract::bindings::tools;
 use kitbag_contract::{ErrorInfo, Outcome};
 use serde_json::{Map, Value, json};
 use wasmtime::Store;
@@ -13,7 +14,6 @@ use wasmtime_wasi::p2::bindings::clocks::wall_clock;
 
 use super::{http_call, read};
 use crate::call::state::State;
-use crate::grants::ToolSuccess;
 
 /// The version of the interface.
 const ABI_VERSION: u64 = 1;
@@ -307,9 +307,13 @@ impl Capabilities {
         if name == "mcp.call" && !given.contains_key("tool") {
             return Err("capability args missing tool/method".to_owned());
         }
-        let answer = store.data_mut().tools().call(alias, &Value::Object(given).to_string()).await;
-        let ToolSuccess { text, structured, .. } = answer
-            .map_err(|error| format!("the capability `{name}` needs the tool `{alias}`: {}", error.message))?;
+        let given = Value::Object(given).to_string();
+        let answer =
+            tools::Host::call(&mut store.data_mut().tools(), (*alias).to_owned(), given).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let tools::Answer { text, structured, .. } = answer.map_err(|error| {
+            format!("the capability `{name}` needs the tool `{alias}`: {}", error.message)
+        })?;
         let value = structured.as_deref().unwrap_or(&text);
         let value = read(value.as_bytes()).unwrap_or_else(|_| json!({ "text": text }));
         Ok(Some(Ok(value)))

@@ -14,7 +14,7 @@ mod rows;
 use kitbag_base::ByteSize;
 use kitbag_base::json::{JsonBudget, parse};
 use kitbag_contract::{Description, ErrorInfo, Limits, Outcome, ToolDescription};
-use kitbag_engine::{CORE_INSTANCE, CORE_OUTPUT, DescribeResult, InvalidComponent, demangle};
+use kitbag_engine::{CORE_INSTANCE, CORE_OUTPUT, InvalidComponent, demangle};
 use serde_json::{Value, json};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, Linker};
@@ -81,20 +81,6 @@ impl Core {
         };
         let tools = self.entries.iter().map(tool).collect();
         Some(Description { tools, ..Description::default() })
-    }
-
-    #[expect(clippy::unused_self, reason = "every lane has the same functions")]
-    pub(crate) fn describes(&self) -> bool {
-        false
-    }
-
-    #[expect(clippy::unused_self, reason = "every lane has the same functions")]
-    pub(crate) async fn describe(
-        &self,
-        _: &mut Store<State>,
-        _: &InstancePre<State>,
-    ) -> wasmtime::Result<DescribeResult> {
-        Ok(DescribeResult::Nothing)
     }
 
     pub(crate) async fn run(

@@ -92,7 +92,7 @@ fn results_that_are_no_json_are_errors() {
     check(b"\xff", "not JSON: invalid UTF-8 at line 1 column 1");
     check(
         br#"{"a":1,"a":2}"#,
-        "not JSON: the key `a` occurs twice in one object at line 1 column 10",
+        "not JSON: duplicate key `a` at line 1 column 10",
     );
     let deep = "[".repeat(10_000);
     let message = constant(deep.as_bytes()).error("{}");
@@ -127,8 +127,8 @@ fn hostile_allocators_end_the_call() {
         let message = tool.failure(r#"{"a":1}"#);
         assert!(message.contains(expected), "{alloc}: {message}");
     };
-    check("i32.const -1", "out of bounds");
-    check("i32.const 65535", "out of bounds");
+    check("i32.const -1", "beyond end of memory");
+    check("i32.const 65535", "beyond end of memory");
     check("unreachable", "unreachable");
     check("(loop (br 0)) i32.const 0", "");
     // It grows the memory to its limit, and then answers with the failed growth.
@@ -227,8 +227,12 @@ fn malformed_capability_calls_are_errors() {
     check(call, "the module made a capability call without `name`");
     let call =
         json!({ "status": "capability_call", "abi_version": 2, "capability_call": { "name": "x" } });
-    let refused = r#"{"code":"invalid_args","error":"Unsupported capability ABI version 2 (supported: 1)","status":"error"}"#;
-    check(call, refused);
+    let refused = json!({
+        "status": "error",
+        "code": "invalid_args",
+        "error": "Unsupported capability ABI version 2 (supported: 1)",
+    });
+    check(call, &refused.to_string());
     check(
         json!({ "status": "host_call" }),
         "the module of `test` made a `host_call`, which Butterfly Bot no longer offers; rebuild it \

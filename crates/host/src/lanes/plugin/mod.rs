@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use kitbag_base::ByteSize;
 use kitbag_contract::{Description, ErrorInfo, Limits, Outcome, ToolDescription};
-use kitbag_engine::{DescribeResult, InvalidComponent, PLUGIN_INSTANCE, demangle};
+use kitbag_engine::{DescribeResult, InvalidComponent, PLUGIN_INSTANCE, PREVIEW_1, demangle};
 use serde_json::{Map, Value, json};
 use wasmtime::Store;
 use wasmtime::component::types::ComponentItem;
@@ -29,6 +29,18 @@ use crate::grants::http;
 
 /// Maximum size of a plugin's variables with their names, as in Extism.
 const VARIABLES_BYTES: usize = 1 << 20;
+
+/// The modules of a plugin's imports, and their purpose.
+const IMPORTS: [(&str, &str); 3] = [
+    ("extism:host/env", "memory, configuration values, requests by grant, and log"),
+    ("extism:host/user", "functions of hyper-mcp"),
+    (PREVIEW_1, "WASI preview 1: files and variables by grant"),
+];
+
+/// Returns the purpose of an import.
+pub(super) fn offered(import: &str) -> Option<&'static str> {
+    IMPORTS.iter().find(|(name, _)| *name == import).map(|(_, purpose)| *purpose)
+}
 
 /// The functions of a plugin.
 pub(crate) struct Plugin {
@@ -95,7 +107,8 @@ impl Plugin {
             () if has("list_tools") && has("call_tool") => Kind::ToolList,
             () => Kind::Plain,
         };
-        let mut imports = component.component_type().imports(engine).filter_map(|(_, import)| {
+        let ty = component.component_type();
+        let mut imports = ty.imports(engine).filter_map(|(_, import)| {
             let ComponentItem::ComponentInstance(instance) = import.ty else { return None };
             Some(instance.exports(engine).any(|(name, _)| name == host_functions::HTTP_REQUEST))
         });

@@ -269,9 +269,10 @@ fn blocks_count_as_memory_of_the_guest() {
 #[test]
 fn input_that_exceeds_the_memory_is_refused() {
     let mut tool = function("", ECHO);
-    tool.limits.memory = kitbag_base::ByteSize::kib(128);
+    tool.limits.memory = kitbag_base::ByteSize::bytes(128 << 10);
     let long = json!({ "input": "x".repeat(500_000) }).to_string();
-    assert_eq!(tool.error(&long), "there is no memory for the input");
+    let message = tool.error(&long);
+    assert!(message.starts_with("there is no memory for the input; limit: memory"), "{message}");
 }
 
 #[test]
