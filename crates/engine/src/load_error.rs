@@ -447,7 +447,9 @@ fn has(items: &[String]) -> String {
 /// Returns advice about an import, if known.
 fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
-    if any("wasi:") {
+    if any("extism:host/user::") {
+        "; the functions of `extism:host/user` are those of the plugin's own host".into()
+    } else if any("wasi:") {
         "; it provides WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
          without a network"
             .into()

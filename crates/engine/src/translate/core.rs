@@ -42,11 +42,11 @@ pub(super) use self::compiler::component;
 mod compiler {
     use wasm_encoder::{
         Alias, CanonicalFunctionSection, CanonicalOption, CodeSection, Component,
-        ComponentAliasSection, ComponentExportKind, ComponentExportSection,
-        ComponentImportSection, ComponentInstanceSection, ComponentSectionId,
-        ComponentTypeRef, ComponentTypeSection, ComponentValType, EntityType, ExportKind,
-        ExportSection, Function, FunctionSection, ImportSection, InstanceSection, InstanceType,
-        Module, ModuleArg, ModuleSection, PrimitiveValType, RawSection, TypeSection, ValType,
+        ComponentAliasSection, ComponentExportKind, ComponentExportSection, ComponentImportSection,
+        ComponentInstanceSection, ComponentSectionId, ComponentTypeRef, ComponentTypeSection,
+        ComponentValType, EntityType, ExportKind, ExportSection, Function, FunctionSection,
+        ImportSection, InstanceSection, InstanceType, Module, ModuleArg, ModuleSection,
+        PrimitiveValType, RawSection, TypeSection, ValType,
     };
 
     use super::{CORE_OUTPUT, entries, is_core};
@@ -107,10 +107,8 @@ mod compiler {
         component.section(&ModuleSection(&caller(entries)));
         let mut instances = InstanceSection::new();
         instances.export_items([("set", ExportKind::Func, 0)]);
-        instances.instantiate(
-            1,
-            [("module", ModuleArg::Instance(0)), ("host", ModuleArg::Instance(1))],
-        );
+        instances
+            .instantiate(1, [("module", ModuleArg::Instance(0)), ("host", ModuleArg::Instance(1))]);
         component.section(&instances);
         let names = (0..entries.len()).map(|index| index.to_string());
         let names = std::iter::once("realloc".to_owned()).chain(names);
@@ -125,9 +123,8 @@ mod compiler {
 
         let names: Vec<_> = entries.iter().map(|entry| mangle(entry)).collect();
         let items = names.iter().zip(indices(entries));
-        let items: Vec<_> = items
-            .map(|(name, index)| (&**name, ComponentExportKind::Func, 1 + index))
-            .collect();
+        let items: Vec<_> =
+            items.map(|(name, index)| (&**name, ComponentExportKind::Func, 1 + index)).collect();
         let mut instances = ComponentInstanceSection::new();
         instances.export_items(items);
         component.section(&instances);

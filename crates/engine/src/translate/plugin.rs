@@ -148,9 +148,7 @@ mod compiler {
     use wasi_preview1_component_adapter_provider::{
         WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
     };
-    use wasm_encoder::{
-        EntityType, ExportKind, ExportSection, ImportSection, Module, RawSection,
-    };
+    use wasm_encoder::{EntityType, ExportKind, ExportSection, ImportSection, Module, RawSection};
     use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
     use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
     use wit_parser::Resolve;
@@ -170,9 +168,8 @@ mod compiler {
     ///
     /// If it imports functions that this kitbag does not provide.
     pub(in crate::translate) fn component(module: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
-        let malformed = |error: wasmparser::BinaryReaderError| {
-            InvalidComponent::Malformed(error.to_string())
-        };
+        let malformed =
+            |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
         let ty = ModuleType::read(module).map_err(malformed)?;
         let imports = missing_imports(&ty);
         if !imports.is_empty() {
@@ -220,7 +217,8 @@ mod compiler {
         }
         let _ = writeln!(wit, "interface {} {{", short(PLUGIN_INSTANCE));
         for name in functions(module) {
-            let is_silent = module.exported_function(name).is_some_and(|it| it.results().is_empty());
+            let is_silent =
+                module.exported_function(name).is_some_and(|it| it.results().is_empty());
             let result = if is_silent { "" } else { " -> s32" };
             let _ = writeln!(wit, "{}: func(){result};", mangle(name));
         }

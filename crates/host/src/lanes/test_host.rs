@@ -27,6 +27,7 @@ pub(crate) struct TestTool {
     pub(crate) name: &'static str,
     pub(crate) grants: Grants,
     pub(crate) limits: Limits,
+    pub(crate) answers: &'static str,
     state: TempDir,
 }
 
@@ -36,14 +37,11 @@ impl TestTool {
         let bytes = wat::parse_bytes(module.as_ref()).unwrap().into_owned();
         let host = Host::new(HostOptions::default());
         let source = ComponentSource::Bytes(ComponentBytes::new("test.wasm", bytes));
-        let limits = Limits {
-            memory: ByteSize::mib(4),
-            time: Duration::from_secs(20),
-            ..Limits::default()
-        };
+        let limits =
+            Limits { memory: ByteSize::mib(4), time: Duration::from_secs(20), ..Limits::default() };
         let component = host.component(&source, &limits, &RunContext::default())?;
         let (grants, state) = (Grants::default(), tempfile::tempdir().unwrap());
-        Ok(Self { host, component, name: "test", grants, limits, state })
+        Ok(Self { host, component, name: "test", grants, limits, answers: "{}", state })
     }
 
     pub(crate) fn new(module: &str) -> Self {
@@ -61,7 +59,7 @@ impl TestTool {
             function: None,
             action: Action::Run,
             arguments: arguments.to_owned(),
-            answers: "{}".to_owned(),
+            answers: self.answers.to_owned(),
             grants: Arc::new(self.grants.clone()),
             guard: Arc::default(),
             secrets: Arc::default(),

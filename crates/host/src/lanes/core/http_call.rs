@@ -97,9 +97,7 @@ fn url(arguments: &Value, base: Option<&str>) -> Result<String, String> {
     }
     let base = base.map(|base| base.trim().trim_end_matches('/')).filter(|base| !base.is_empty());
     let base = base.ok_or_else(|| {
-        format!(
-            "Missing server for endpoint; set the configuration value `{BASE_URL}` of the tool"
-        )
+        format!("Missing server for endpoint; set the configuration value `{BASE_URL}` of the tool")
     })?;
     Ok(format!("{base}/{}", endpoint.trim_start_matches('/')))
 }

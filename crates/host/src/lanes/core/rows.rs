@@ -208,7 +208,8 @@ impl<'a> Rows<'a> {
                     row["title"] == *title
                         && row["completed_at"].is_null()
                         && row["fired_at"].is_null()
-                        && number(row, "due_at").abs_diff(due) <= SAME_REMINDER_SECONDS.unsigned_abs()
+                        && number(row, "due_at").abs_diff(due)
+                            <= SAME_REMINDER_SECONDS.unsigned_abs()
                 })?;
                 let reminder = match same.into_iter().max_by_key(|row| number(row, "id")) {
                     Some(same) => same,
@@ -275,7 +276,8 @@ impl<'a> Rows<'a> {
             "list" => {
                 let mut plans = self.own(|_| true)?;
                 // The newest first.
-                let key = |row: &Value| std::cmp::Reverse((number(row, "created_at"), number(row, "id")));
+                let key =
+                    |row: &Value| std::cmp::Reverse((number(row, "created_at"), number(row, "id")));
                 plans.sort_by_key(key);
                 plans.truncate(self.limit(20));
                 ("plans", Value::Array(plans))

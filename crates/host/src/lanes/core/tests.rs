@@ -1,5 +1,7 @@
 //! Calls of core modules.
 
+use std::time::Duration;
+
 #[cfg(feature = "storage")]
 use kitbag_policy::StorageGrant;
 use kitbag_policy::{SecretGrant, SecretName};
@@ -90,10 +92,7 @@ fn results_that_are_no_json_are_errors() {
     };
     check(b"{", "not JSON: EOF while parsing an object at line 1 column 1");
     check(b"\xff", "not JSON: invalid UTF-8 at line 1 column 1");
-    check(
-        br#"{"a":1,"a":2}"#,
-        "not JSON: duplicate key `a` at line 1 column 10",
-    );
+    check(br#"{"a":1,"a":2}"#, "not JSON: duplicate key `a` at line 1 column 10");
     let deep = "[".repeat(10_000);
     let message = constant(deep.as_bytes()).error("{}");
     assert!(message.contains("recursion limit exceeded"), "{message}");
@@ -117,22 +116,26 @@ fn lies_about_memory_end_the_call() {
 #[test]
 fn hostile_allocators_end_the_call() {
     let check = |alloc: &str, expected: &str| {
-        let tool = TestTool::new(&format!(
+        let mut tool = TestTool::new(&format!(
             r#"(module
                 (memory (export "memory") 1)
                 (func (export "alloc") (param i32) (result i32) {alloc})
                 (func (export "dealloc") (param i32 i32))
                 (func (export "execute") (param i32 i32) (result i64) i64.const 0))"#
         ));
+        tool.limits.time = Duration::from_millis(200);
         let message = tool.failure(r#"{"a":1}"#);
         assert!(message.contains(expected), "{alloc}: {message}");
     };
     check("i32.const -1", "beyond end of memory");
     check("i32.const 65535", "beyond end of memory");
     check("unreachable", "unreachable");
-    check("(loop (br 0)) i32.const 0", "");
+    check("(loop (br 0)) i32.const 0", "200ms");
     // It grows the memory to its limit, and then answers with the failed growth.
-    check("(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) i32.const -1", "memory");
+    check(
+        "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) i32.const -1",
+        "memory",
+    );
 }
 
 #[test]
@@ -225,8 +228,7 @@ fn malformed_capability_calls_are_errors() {
     check(call, "the module made a capability call without `capability_call`");
     let call = json!({ "status": "capability_call", "capability_call": { "name": 1 } });
     check(call, "the module made a capability call without `name`");
-    let call =
-        json!({ "status": "capability_call", "abi_version": 2, "capability_call": { "name": "x" } });
+    let call = json!({ "status": "capability_call", "abi_version": 2, "capability_call": { "name": "x" } });
     let refused = json!({
         "status": "error",
         "code": "invalid_args",
@@ -384,9 +386,7 @@ mod storage {
     #[test]
     fn todo_items_are_kept() {
         let tool = tool("todo");
-        let item = |id: i64, title: &str, position: i64| {
-            json!({ "id": id, "title": title, "position": position, "dependency_refs": [] })
-        };
+        let item = |id: i64, title: &str, position: i64| json!({ "id": id, "title": title, "position": position, "dependency_refs": [] });
         let created = act(&tool, "create", json!({ "title": "milk", "notes": null }));
         assert_eq!(created, json!({ "item": item(1, "milk", 1) }));
         let items = json!({ "items": ["eggs", { "title": "bread" }] });
@@ -421,8 +421,7 @@ mod storage {
         let tool = tool("tasks");
         let task = json!({ "name": "n", "prompt": "p", "run_at": 5, "interval_minutes": 0 });
         let created = act(&tool, "schedule", task);
-        let expected =
-            json!({ "id": 1, "name": "n", "prompt": "p", "run_at": 5, "enabled": true });
+        let expected = json!({ "id": 1, "name": "n", "prompt": "p", "run_at": 5, "enabled": true });
         assert_eq!(created, json!({ "task": expected }));
         act(&tool, "disable", json!({ "id": 1 }));
         assert_eq!(act(&tool, "list", json!({ "status": "enabled" })), json!({ "tasks": [] }));

@@ -14,7 +14,8 @@ pub(super) fn id(number: usize) -> String {
 
 /// Returns the question of a request: `message`, and the fields in `requestedSchema`.
 pub(super) fn question(id: String, request: &Value) -> Result<Outcome, String> {
-    let text = request["message"].as_str().ok_or("the plugin asked a question without `message`")?;
+    let text =
+        request["message"].as_str().ok_or("the plugin asked a question without `message`")?;
     let schema = &request["requestedSchema"];
     let is_required = |name: &str| {
         schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))

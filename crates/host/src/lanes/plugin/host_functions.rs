@@ -298,11 +298,9 @@ fn link_user(user: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         Ok(())
     })?;
     // Each call starts anew, so that nothing changes for a client.
-    for name in [
-        "notify-prompt-list-changed",
-        "notify-resource-list-changed",
-        "notify-tool-list-changed",
-    ] {
+    for name in
+        ["notify-prompt-list-changed", "notify-resource-list-changed", "notify-tool-list-changed"]
+    {
         user.func_wrap(name, |_: Context<'_>, (): ()| Ok(()))?;
     }
     Ok(())
@@ -321,7 +319,8 @@ fn take(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<Ve
 
 fn take_text(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<String> {
     let text = take(store, offset, what)?;
-    String::from_utf8(text).map_err(|_| failure(format!("the plugin gave {what} that is not UTF-8")))
+    String::from_utf8(text)
+        .map_err(|_| failure(format!("the plugin gave {what} that is not UTF-8")))
 }
 
 fn take_json(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<Value> {

@@ -300,7 +300,10 @@ impl Kernel {
 
     fn copy(&self, Range { offset, length }: Range) -> Vec<u8> {
         let end = index(offset + length);
-        let mut copy = self.bytes.get(index(offset)..end.min(self.bytes.len())).map_or_else(Vec::new, <[u8]>::to_vec);
+        let mut copy = self
+            .bytes
+            .get(index(offset)..end.min(self.bytes.len()))
+            .map_or_else(Vec::new, <[u8]>::to_vec);
         copy.resize(index(length), 0);
         copy
     }
@@ -431,7 +434,9 @@ mod tests {
         let block = kernel.insert(b"abc", &mut limiter).unwrap();
         kernel.output_set(block, 3);
         let end = BLOCKS + PAGE - ROOT;
-        for (offset, length) in [(0, 0), (64, 1), (end, 1), (block, end), (block, u64::MAX), (u64::MAX, 2)] {
+        for (offset, length) in
+            [(0, 0), (64, 1), (end, 1), (block, end), (block, u64::MAX), (u64::MAX, 2)]
+        {
             kernel.output_set(offset, length);
             kernel.input_set(offset, length);
         }

@@ -89,8 +89,7 @@ impl Plugin {
     /// Finds the functions of a translated plugin.
     pub(crate) fn of(component: &Component) -> Result<Self, InvalidComponent> {
         let missing = || InvalidComponent::Compile("the plugin has no functions".into());
-        let (item, instance) =
-            component.get_export(None, PLUGIN_INSTANCE).ok_or_else(missing)?;
+        let (item, instance) = component.get_export(None, PLUGIN_INSTANCE).ok_or_else(missing)?;
         let ComponentItem::ComponentInstance(ty) = item else { return Err(missing()) };
         let engine = component.engine();
         let functions = ty.exports(engine).filter_map(|(export, item)| {

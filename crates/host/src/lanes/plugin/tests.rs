@@ -120,7 +120,8 @@ fn variables_last_for_one_call() {
         i32.const 0";
     let tool = function("kvv", body);
     assert_eq!(tool.success("{}"), "vv");
-    let body = "(call $answer (call $var_get (call $text (i32.const 0) (i32.const 1)))) i32.const 0";
+    let body =
+        "(call $answer (call $var_get (call $text (i32.const 0) (i32.const 1)))) i32.const 0";
     assert_eq!(function("k", body).success("{}"), "");
 }
 
@@ -365,4 +366,31 @@ fn functions_of_hyper_mcp_are_answered() {
                 i32.const 0))"#,
     );
     assert_eq!(tool.success("{}"), r#"{"roots":[]}"#);
+}
+
+#[test]
+fn elicitations_are_questions() {
+    let request = r#"{"message":"Sure?"}"#;
+    let mut tool = TestTool::new(&format!(
+        r#"(module
+            (import "extism:host/user" "create_elicitation"
+                (func $elicit (param i64) (result i64)))
+            {IMPORTS}
+            (data (i32.const 0) "{}")
+            (func (export "f") (result i32)
+                (call $answer (call $elicit (call $text (i32.const 0) (i32.const {}))))
+                i32.const 0))"#,
+        quoted(request.as_bytes()),
+        request.len()
+    ));
+    match tool.call("{}").result {
+        Ok(Outcome::NeedsInput(question)) => {
+            assert_eq!((&*question.id, &*question.text), ("elicitation-0", "Sure?"));
+        }
+        other => panic!("{other:?}"),
+    }
+    tool.answers = r#"{"elicitation-0":true}"#;
+    assert_eq!(tool.success("{}"), r#"{"action":"accept","content":{}}"#);
+    tool.answers = r#"{"elicitation-0":false}"#;
+    assert_eq!(tool.success("{}"), r#"{"action":"decline"}"#);
 }

@@ -32,9 +32,8 @@ pub(super) fn description(output: &[u8], support: &Support) -> DescribeResult {
     };
     let tools = tools.into_iter().map(|tool| match tool {
         Value::Object(tool) => {
-            let known = tool.into_iter().filter(|(key, value)| {
-                KEYS.contains(&&**key) && !value.is_null()
-            });
+            let known =
+                tool.into_iter().filter(|(key, value)| KEYS.contains(&&**key) && !value.is_null());
             Value::Object(known.collect())
         }
         other => other,
@@ -68,15 +67,12 @@ pub(super) fn outcome(output: &[u8], reports: &mut Reports) -> Outcome {
             },
         }
     }
-    let mut text = texts.join("\n");
-    if text.is_empty()
-        && let Some(structured) = result.get("structuredContent").filter(|it| it.is_object())
-    {
-        text = structured.to_string();
-    }
-    match result["isError"] {
-        Value::Bool(true) => Outcome::Error(ErrorInfo::new(text)),
-        _ => Outcome::Success(text),
+    // The text of a tool with an output schema is JSON that matches it.
+    let structured = result.get("structuredContent").filter(|it| it.is_object());
+    match (&result["isError"], structured) {
+        (Value::Bool(true), _) => Outcome::Error(ErrorInfo::new(texts.join("\n"))),
+        (_, Some(structured)) => Outcome::Success(structured.to_string()),
+        (_, None) => Outcome::Success(texts.join("\n")),
     }
 }
 
@@ -93,8 +89,7 @@ fn content(block: &Value) -> Option<host::Content> {
     let data = |value: &Value, key: &str| STANDARD.decode(value[key].as_str()?).ok();
     Some(match block["type"].as_str()? {
         kind @ ("image" | "audio") => {
-            let media =
-                Media { data: data(block, "data")?, mime_type: text(block, "mimeType")? };
+            let media = Media { data: data(block, "data")?, mime_type: text(block, "mimeType")? };
             match kind {
                 "image" => host::Content::Image(media),
                 _ => host::Content::Audio(media),
@@ -192,9 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_replaces_missing_text() {
-        let result = json!({ "content": [], "structuredContent": { "a": 1 } });
+    fn structured_content_replaces_text() {
+        let content = json!([{ "type": "text", "text": "one" }]);
+        let result = json!({ "content": content, "structuredContent": { "a": 1 } });
         check(result, success(r#"{"a":1}"#), 0);
+        let result = json!({ "content": content, "structuredContent": 1 });
+        check(result, success("one"), 0);
     }
 
     #[test]
