@@ -6,7 +6,7 @@ use wasmparser::{ExternalKind, FuncType};
 use super::{Export, Heaviest, Import, Inspection, Support, malformed, wit};
 use crate::lane::Lane;
 use crate::load_error::InvalidComponent;
-use crate::translate::ModuleItems;
+use crate::translate::{self, ModuleItems};
 
 /// Returns the properties of a valid core module.
 pub(super) fn inspection(
@@ -44,7 +44,7 @@ pub(super) fn inspection(
         imports,
         contract: None,
         section: None,
-        mismatch: None,
+        mismatch: lane.and_then(|lane| translate::check(bytes, lane).err()),
         beyond: None,
         heaviest,
     })

@@ -10,24 +10,37 @@
 use wasmparser::{FuncType, ValType};
 
 use super::module::ModuleType;
+use crate::load_error::InvalidComponent;
 
 /// The interface through which a translated module returns its result.
 pub const CORE_OUTPUT: &str = "kitbag:lane/output";
 
-/// Returns true if a module was made for Butterfly Bot.
-pub(crate) fn is_core(module: &ModuleType) -> bool {
+/// Checks that a module has the functions of this interface.
+///
+/// # Errors
+///
+/// [`InvalidComponent::Translate`] if it has others.
+pub(super) fn check(module: &ModuleType) -> Result<(), InvalidComponent> {
     let is = |name: &str, params: &[ValType], results: &[ValType]| {
         module.exported_function(name).is_some_and(|ty| has_type(ty, params, results))
     };
-    module.imports.is_empty()
+    let is_core = module.imports.is_empty()
         && module.exports_memory()
         && is("alloc", &[ValType::I32], &[ValType::I32])
         && is("dealloc", &[ValType::I32; 2], &[])
-        && entries(module).next().is_some()
+        && entries(module).next().is_some();
+    match is_core {
+        true => Ok(()),
+        false => Err(InvalidComponent::Translate(
+            "a module with `alloc` must also have `memory`, `dealloc(i32, i32)`, and an entry \
+             `(i32, i32) -> i64`, and no imports"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Returns the functions that can be called.
-pub(crate) fn entries(module: &ModuleType) -> impl Iterator<Item = &str> {
+pub(super) fn entries(module: &ModuleType) -> impl Iterator<Item = &str> {
     module.functions_of_type(|ty| has_type(ty, &[ValType::I32; 2], &[ValType::I64]))
 }
 
@@ -49,7 +62,7 @@ mod compiler {
         PrimitiveValType, RawSection, TypeSection, ValType,
     };
 
-    use super::{CORE_OUTPUT, entries, is_core};
+    use super::{CORE_OUTPUT, check, entries};
     use crate::lane::CORE_INSTANCE;
     use crate::load_error::InvalidComponent;
     use crate::translate::module::{ModuleType, mangle};
@@ -63,13 +76,7 @@ mod compiler {
     pub(in crate::translate) fn component(module: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
         let ty = ModuleType::read(module)
             .map_err(|error| InvalidComponent::Malformed(error.to_string()))?;
-        if !is_core(&ty) {
-            return Err(InvalidComponent::Translate(
-                "a module with `alloc` must also have `memory`, `dealloc(i32, i32)`, and an entry \
-                 `(i32, i32) -> i64`, and no imports"
-                    .to_owned(),
-            ));
-        }
+        check(&ty)?;
         let entries: Vec<_> = entries(&ty).collect();
         Ok(encode(module, &entries))
     }
@@ -236,7 +243,7 @@ mod tests {
     }
 
     fn is(rest: &str) -> bool {
-        is_core(&ModuleType::read(&module(rest)).unwrap())
+        check(&ModuleType::read(&module(rest)).unwrap()).is_ok()
     }
 
     #[test]

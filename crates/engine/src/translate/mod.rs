@@ -18,10 +18,10 @@ use wasm_encoder::{Module, RawSection};
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
 pub use self::core::CORE_OUTPUT;
+use self::module::ModuleType;
 pub use self::module::demangle;
 pub use self::plugin::{PLUGIN_KERNEL, PLUGIN_USER};
 use crate::lane::Lane;
-#[cfg(feature = "compiler")]
 use crate::load_error::InvalidComponent;
 
 /// The imports and exports of a core module.
@@ -54,6 +54,20 @@ pub(crate) fn translate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidComponent>
         }
     };
     Ok(Cow::Owned(component))
+}
+
+/// Checks the types of a module's imports and exports, which its lane does not show.
+///
+/// # Errors
+///
+/// [`InvalidComponent`] if the module cannot be called.
+pub(crate) fn check(module: &[u8], lane: Lane) -> Result<(), InvalidComponent> {
+    let ty = || ModuleType::read(module).map_err(malformed);
+    match lane {
+        Lane::Core => core::check(&ty()?),
+        Lane::Plugin => plugin::check(&ty()?),
+        Lane::Run | Lane::Functions | Lane::Command | Lane::Agent => Ok(()),
+    }
 }
 
 impl<'a> ModuleItems<'a> {
@@ -117,7 +131,6 @@ fn without_custom_sections(bytes: &[u8]) -> wasmparser::Result<Vec<u8>> {
     Ok(module.finish())
 }
 
-#[cfg(feature = "compiler")]
 fn malformed(error: wasmparser::BinaryReaderError) -> InvalidComponent {
     InvalidComponent::Malformed(error.to_string())
 }

@@ -10,6 +10,7 @@ use wasmparser::{FuncType, ValType};
 
 use super::module::{ModuleImport, ModuleType};
 use crate::lane::PREVIEW_1;
+use crate::load_error::InvalidComponent;
 
 /// The functions of `extism:host/env`, with `-` instead of `_` in their names.
 pub const PLUGIN_KERNEL: &str = "kitbag:lane/kernel";
@@ -101,10 +102,24 @@ const USER_FUNCTIONS: &[HostFunction] = &[
     ("notify_tool_list_changed", &[], None),
 ];
 
-/// Returns the imports of a plugin that no lane provides, such as functions of its own host.
-pub(crate) fn missing_imports(module: &ModuleType) -> Vec<String> {
+/// Checks that a plugin exports a function, and imports only functions that this kitbag provides.
+///
+/// # Errors
+///
+/// [`InvalidComponent`] names the imports.
+pub(super) fn check(module: &ModuleType) -> Result<(), InvalidComponent> {
     let missing = module.imports.iter().filter(|import| !is_provided(import));
-    missing.map(|import| format!("{}::{}", import.module, import.name)).collect()
+    let imports: Vec<_> =
+        missing.map(|import| format!("{}::{}", import.module, import.name)).collect();
+    if !imports.is_empty() {
+        return Err(InvalidComponent::Imports { imports });
+    }
+    match functions(module).next() {
+        Some(_) => Ok(()),
+        None => Err(InvalidComponent::Translate(
+            "a plugin must export a function without parameters".to_owned(),
+        )),
+    }
 }
 
 /// The adapter refuses functions that WASI does not have.
@@ -126,7 +141,7 @@ fn is_provided(import: &ModuleImport) -> bool {
 
 /// Returns the functions that can be called: those without parameters that return a status or
 /// nothing, except the ones that start the plugin.
-pub(crate) fn functions(module: &ModuleType) -> impl Iterator<Item = &str> {
+pub(super) fn functions(module: &ModuleType) -> impl Iterator<Item = &str> {
     let functions = module.functions_of_type(|ty| {
         ty.params().is_empty() && matches!(ty.results(), [] | [ValType::I32])
     });
@@ -155,7 +170,7 @@ mod compiler {
 
     use super::{
         CONSTRUCTORS, ENV, HostFunction, INITIALIZE, KERNEL_FUNCTIONS, PLUGIN_KERNEL, PLUGIN_USER,
-        USER, USER_FUNCTIONS, functions, missing_imports,
+        USER, USER_FUNCTIONS, check, functions,
     };
     use crate::lane::{PLUGIN_INSTANCE, PREVIEW_1};
     use crate::load_error::InvalidComponent;
@@ -171,15 +186,7 @@ mod compiler {
         let malformed =
             |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
         let ty = ModuleType::read(module).map_err(malformed)?;
-        let imports = missing_imports(&ty);
-        if !imports.is_empty() {
-            return Err(InvalidComponent::Imports { imports });
-        }
-        if functions(&ty).next().is_none() {
-            return Err(InvalidComponent::Translate(
-                "a plugin must export a function without parameters".to_owned(),
-            ));
-        }
+        check(&ty)?;
         let renamed = renamed(module, &ty).map_err(malformed)?;
         let uses_wasi = ty.imports.iter().any(|import| import.module == PREVIEW_1);
         let encode = || {
