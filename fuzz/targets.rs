@@ -135,6 +135,7 @@ pub(crate) fn component(data: &[u8]) {
         assert!(inspected.is_ok(), "what runs can be inspected");
         let call = Call {
             name: "tool".into(),
+            function: None,
             action: Action::Run,
             arguments: "{}".into(),
             answers: "{}".into(),
