@@ -179,6 +179,7 @@ fn module(text: &str) -> (Host, Component) {
 fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
     let call = Call {
         name: "tool".into(),
+        function: None,
         action: Action::Run,
         arguments,
         answers: "{}".into(),

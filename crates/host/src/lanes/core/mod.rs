@@ -89,7 +89,7 @@ impl Core {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let tool = parameters.name;
+        let tool = own_name(parameters.name);
         let named = self.entries.iter().find(|(name, _)| name == tool);
         let entry = named.or_else(|| self.entries.iter().find(|(name, _)| name == EXECUTE));
         let Some((_, entry)) = entry.or_else(|| self.entries.first()) else {
@@ -125,6 +125,12 @@ impl Core {
             input = arguments.to_string();
         }
     }
+}
+
+/// Returns Butterfly Bot's name of a tool, which is in a file `NAME_tool.wasm`.
+fn own_name(name: &str) -> &str {
+    let own = name.strip_suffix("_tool").or_else(|| name.strip_suffix("-tool"));
+    own.filter(|own| !own.is_empty()).unwrap_or(name)
 }
 
 /// Calls an entry and returns its result.

@@ -261,7 +261,8 @@ fn resumed_modules_receive_their_results() {
 #[test]
 fn requests_need_a_grant() {
     let mut tool = echo();
-    tool.name = "http_call";
+    // The name of the file.
+    tool.name = "http_call_tool";
     let request = json!({ "method": "GET", "url": "https://example.test/" });
     let completion = tool.call(&capability("http.request", request));
     assert_eq!(completion.requests.len(), 1, "{completion:?}");
