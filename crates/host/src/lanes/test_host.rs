@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,9 +20,11 @@ use crate::component::{Component, ComponentSource};
 use crate::grants::ToolStorage;
 use crate::host::{Host, HostOptions};
 
-/// A tool with its host, grants and limits.
+/// Compiles each module once.
+static HOST: LazyLock<Host> = LazyLock::new(|| Host::new(HostOptions::default()));
+
+/// A tool with its grants and limits.
 pub(crate) struct TestTool {
-    host: Host,
     component: Component,
     pub(crate) name: &'static str,
     pub(crate) grants: Grants,
@@ -35,13 +37,12 @@ impl TestTool {
     /// Loads a module in the text or binary format.
     pub(crate) fn load(module: impl AsRef<[u8]>) -> Result<Self, LoadError> {
         let bytes = wat::parse_bytes(module.as_ref()).unwrap().into_owned();
-        let host = Host::new(HostOptions::default());
         let source = ComponentSource::Bytes(ComponentBytes::new("test.wasm", bytes));
         let limits =
             Limits { memory: ByteSize::mib(4), time: Duration::from_secs(20), ..Limits::default() };
-        let component = host.component(&source, &limits, &RunContext::default())?;
+        let component = HOST.component(&source, &limits, &RunContext::default())?;
         let (grants, state) = (Grants::default(), tempfile::tempdir().unwrap());
-        Ok(Self { host, component, name: "test", grants, limits, answers: "{}", state })
+        Ok(Self { component, name: "test", grants, limits, answers: "{}", state })
     }
 
     pub(crate) fn new(module: &str) -> Self {
@@ -67,7 +68,7 @@ impl TestTool {
             limits: self.limits,
             tools: None,
         };
-        self.host.call_blocking(&self.component, &call, &RunContext::default())
+        HOST.call_blocking(&self.component, &call, &RunContext::default())
     }
 
     #[cfg(feature = "storage")]
