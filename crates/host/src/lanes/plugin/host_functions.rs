@@ -18,6 +18,7 @@ use wasmtime::component::{Linker, LinkerInstance};
 use super::kernel::OutOfBounds;
 use super::{Failure, Session, VARIABLES_BYTES, elicitation};
 use crate::call::state::State;
+use crate::limits::HOST_DATA;
 use crate::schedule::limiter::Limiter;
 
 /// Maximum size of a response. The grant and the memory limit may be lower.
@@ -312,6 +313,9 @@ fn take(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<Ve
         return Ok(Vec::new());
     }
     let kernel = &mut parts(store).0.kernel;
+    if kernel.length(offset) > HOST_DATA.as_u64() {
+        return Err(failure(format!("the plugin gave {what} with more than {HOST_DATA}")));
+    }
     let content = kernel.block(offset);
     kernel.free(offset);
     content.ok_or_else(|| failure(format!("the plugin gave {what} at {offset}, where no block is")))

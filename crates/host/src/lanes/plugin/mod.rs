@@ -26,6 +26,7 @@ use super::{Parameters, instantiate};
 use crate::call::state::State;
 use crate::component::support::SUPPORT;
 use crate::grants::http;
+use crate::limits::HOST_DATA;
 
 /// Maximum size of a plugin's variables with their names, as in Extism.
 const VARIABLES_BYTES: usize = 1 << 20;
@@ -274,6 +275,9 @@ impl Function {
             Err(error) => return error.downcast::<Failure>().map(Err),
         };
         let kernel = &store.data().plugin.kernel;
+        if kernel.length(kernel.error_get()).max(kernel.output_length()) > HOST_DATA.as_u64() {
+            return Ok(Err(Failure(format!("the output of `{}` exceeds {HOST_DATA}", self.name))));
+        }
         if let Some(message) = kernel.error() {
             return Ok(Err(Failure(String::from_utf8_lossy(&message).into_owned())));
         }

@@ -277,6 +277,18 @@ fn input_that_exceeds_the_memory_is_refused() {
 }
 
 #[test]
+fn output_is_copied_within_a_limit() {
+    let body = "(call $output_set (call $alloc (i64.const 17000000)) (i64.const 17000000)) i32.const 0";
+    let mut tool = function("", body);
+    tool.limits.memory = kitbag_base::ByteSize::mib(64);
+    assert_eq!(tool.error("{}"), "the output of `f` exceeds 16 MiB");
+    let body = "(call $log_info (call $alloc (i64.const 17000000))) i32.const 0";
+    let mut tool = function("", body);
+    tool.limits.memory = kitbag_base::ByteSize::mib(64);
+    assert_eq!(tool.error("{}"), "the plugin gave a log message with more than 16 MiB");
+}
+
+#[test]
 fn output_that_is_not_text_becomes_content() {
     let body = "(call $store_u8 (call $alloc (i64.const 1)) (i32.const 255))
         (call $output_set (i64.const 77) (i64.const 1)) i32.const 0";
