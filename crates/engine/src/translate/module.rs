@@ -53,8 +53,8 @@ impl ItemType {
 }
 
 impl ModuleType {
-    /// Reads the interface of a core module. Items with an invalid type index are no functions; the
-    /// validator refuses such a module.
+    /// Reads the interface of a core module. The type of an item with an invalid type index is
+    /// [`ItemType::Other`]; the validator refuses such a module.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! A tool may call the capabilities that Butterfly Bot allows a tool of its name, or those in the
 //! configuration value `capabilities`. Other names are `forbidden`; names that no host has are
-//! `internal`. What a capability reaches is decided by the grants of the tool.
+//! `internal`. The grants of the tool decide what a capability may reach.
 
 use kitbag_contract::bindings::host::{Host, Level};
 use kitbag_contract::bindings::tools;
@@ -186,7 +186,7 @@ impl Answer {
     }
 }
 
-/// Returns the outcome of a call with this JSON: an error if its status says so.
+/// Returns the outcome of a call with this JSON: an error if its status is `error`.
 pub(super) fn outcome(value: &Value, text: String) -> Outcome {
     match value["status"].as_str() {
         Some("error") => Outcome::Error(ErrorInfo::new(text)),

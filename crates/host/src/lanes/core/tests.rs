@@ -86,7 +86,7 @@ fn errors_of_the_module_are_errors() {
 }
 
 #[test]
-fn results_that_are_no_json_are_errors() {
+fn malformed_results_are_errors() {
     let check = |answer: &[u8], expected: &str| {
         assert_eq!(constant(answer).error("{}"), format!("the result of the module is {expected}"));
     };
@@ -329,7 +329,7 @@ mod storage {
         tool
     }
 
-    /// Calls an action and returns its result. Times are left out.
+    /// Calls an action and returns its result. Times are omitted.
     #[track_caller]
     fn act(tool: &TestTool, action: &str, arguments: Value) -> Value {
         let name = format!("kv.sqlite.{}.{action}", tool.name);

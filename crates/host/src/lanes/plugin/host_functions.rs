@@ -298,7 +298,7 @@ fn link_user(user: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         take(&mut store, resource, "a resource")?;
         Ok(())
     })?;
-    // Each call starts anew, so that nothing changes for a client.
+    // The lists of a new instance are the same again, so that nothing changes for a client.
     for name in
         ["notify-prompt-list-changed", "notify-resource-list-changed", "notify-tool-list-changed"]
     {
@@ -318,7 +318,8 @@ fn take(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<Ve
     }
     let content = kernel.block(offset);
     kernel.free(offset);
-    content.ok_or_else(|| failure(format!("the plugin gave {what} at {offset}, where no block is")))
+    content
+        .ok_or_else(|| failure(format!("the plugin gave {what} at {offset}, which is not a block")))
 }
 
 fn take_text(store: &mut Context<'_>, offset: u64, what: &str) -> wasmtime::Result<String> {

@@ -209,9 +209,10 @@ fn blocks_that_do_not_exist_fail_the_call() {
     let check = |body: &str, expected: &str| {
         assert_eq!(function("", &format!("{body} i32.const 0")).error("{}"), expected);
     };
-    let key = "the plugin gave a configuration key at 5, where no block is";
+    let key = "the plugin gave a configuration key at 5, which is not a block";
     check("(drop (call $config_get (i64.const 5)))", key);
-    let name = "the plugin gave the name of a variable at 18446744073709551615, where no block is";
+    let name =
+        "the plugin gave the name of a variable at 18446744073709551615, which is not a block";
     check("(drop (call $var_get (i64.const -1)))", name);
     // A block that is freed twice.
     check(
@@ -220,7 +221,7 @@ fn blocks_that_do_not_exist_fail_the_call() {
         (call $free (local.get $block))
         (call $free (local.get $block))
         (call $log_info (local.get $block))",
-        "the plugin gave a log message at 77, where no block is",
+        "the plugin gave a log message at 77, which is not a block",
     );
     // A block that a host function has freed.
     check(
@@ -228,7 +229,7 @@ fn blocks_that_do_not_exist_fail_the_call() {
         (local.set $block (call $alloc (i64.const 3)))
         (call $log_info (local.get $block))
         (call $log_info (local.get $block))",
-        "the plugin gave a log message at 77, where no block is",
+        "the plugin gave a log message at 77, which is not a block",
     );
 }
 
@@ -278,7 +279,8 @@ fn input_that_exceeds_the_memory_is_refused() {
 
 #[test]
 fn output_is_copied_within_a_limit() {
-    let body = "(call $output_set (call $alloc (i64.const 17000000)) (i64.const 17000000)) i32.const 0";
+    let body =
+        "(call $output_set (call $alloc (i64.const 17000000)) (i64.const 17000000)) i32.const 0";
     let mut tool = function("", body);
     tool.limits.memory = kitbag_base::ByteSize::mib(64);
     assert_eq!(tool.error("{}"), "the output of `f` exceeds 16 MiB");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_joined() {
+    fn text_blocks_are_joined() {
         let content = json!([{ "type": "text", "text": "a" }, { "text": "b" }]);
         check(json!({ "content": content }), success("a\nb"), 0);
         check(
