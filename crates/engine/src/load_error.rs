@@ -238,6 +238,25 @@ pub enum InvalidComponent {
         /// Imports and exports of another host.
         other: Vec<String>,
     },
+    /// The component exports functions, but none that can be called with JSON.
+    #[error("the component exports no function that kitbag can call{}", omissions(omitted))]
+    NoFunction {
+        /// The exported functions, each with the reason.
+        omitted: Vec<(String, String)>,
+    },
+    /// A function of IronClaw's interfaces has a type that none of the known versions has.
+    #[error(
+        "the component is made for IronClaw, but the type of `{}` in `{}` is not that of the versions \
+         0.2 to 0.4.1, which this kitbag supports",
+        shown(function),
+        shown(interface)
+    )]
+    AgentType {
+        /// The name of the interface, with its version.
+        interface: String,
+        /// The name of the function.
+        function: String,
+    },
     /// The component exports `wasi:cli/run` of a program, but no function `run`.
     #[error(
         "the component is a program and not a tool: it exports `wasi:cli/run`, not `run`; build a \
@@ -416,6 +435,17 @@ fn made_for(names: &[String]) -> String {
     match names {
         [] => String::new(),
         names => format!(": it is made for another host, with {}", list(names)),
+    }
+}
+
+/// Names functions and the reasons why they cannot be called.
+fn omissions(omitted: &[(String, String)]) -> String {
+    const MOST: usize = 5;
+    let reasons: Vec<_> = omitted.iter().map(|(name, why)| format!("`{name}` {why}")).collect();
+    match reasons.get(..MOST) {
+        None if reasons.is_empty() => String::new(),
+        None => format!(": {}", reasons.join(", ")),
+        Some(first) => format!(": {}, …", first.join(", ")),
     }
 }
 

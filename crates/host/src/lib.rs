@@ -12,6 +12,7 @@ mod error;
 mod grants;
 mod host;
 mod interface;
+mod lanes;
 mod limits;
 mod pool;
 mod schedule;
