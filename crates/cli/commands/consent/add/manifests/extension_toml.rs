@@ -123,11 +123,10 @@ fn tool(tool: &mut Fields<'_>, is_alone: bool, manifest: &mut Manifest, notes: &
         let mut text = |key| tool.text(key, notes).map(str::to_owned);
         manifest.description = text("description").or(manifest.description.take());
         manifest.schema = text("input_schema_ref");
-    }
-    tool.remark(&DESCRIBED, DESCRIBES, notes);
-    if !is_alone {
+    } else {
         tool.remark(&["description", "input_schema_ref"], DESCRIBES, notes);
     }
+    tool.remark(&DESCRIBED, DESCRIBES, notes);
     match tool.text("default_permission", notes) {
         None | Some("allow") => {}
         Some("ask") => manifest.is_approved_per_call = true,
