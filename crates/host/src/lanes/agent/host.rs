@@ -117,32 +117,20 @@ impl Imported {
         match self {
             Self::Log => instance.func_wrap("log", log),
             Self::NowMillis => instance.func_wrap("now-millis", now_millis),
-            Self::WorkspaceRead => {
-                instance.func_wrap_async("workspace-read", |store, (path,): (String,)| {
-                    Box::new(async move { Ok((workspace::read(store, &path).await?,)) })
-                })
-            }
-            Self::HttpRequest(FailureType::Text) => {
-                instance.func_wrap_async("http-request", |store, request: HttpRequest| {
-                    Box::new(async move {
-                        let response = http_request(store, request).await;
-                        let text = |failure: HttpFailure| failure.message.unwrap_or_default();
-                        Ok((response.map_err(text),))
-                    })
-                })
-            }
-            Self::HttpRequest(FailureType::Record) => {
-                instance.func_wrap_async("http-request", |store, request: HttpRequest| {
-                    Box::new(async move { Ok((http_request(store, request).await,)) })
-                })
-            }
-            Self::ToolInvoke => {
-                let call =
-                    |store, (alias, arguments): (String, String)| invoke(store, alias, arguments);
-                instance.func_wrap_async("tool-invoke", move |store, parameters| {
-                    Box::new(call(store, parameters))
-                })
-            }
+            Self::WorkspaceRead => instance.func_wrap_async("workspace-read", |store, path| {
+                Box::new(workspace_read(store, path))
+            }),
+            Self::HttpRequest(FailureType::Text) => instance
+                .func_wrap_async("http-request", |store, request| {
+                    Box::new(http_request_or_text(store, request))
+                }),
+            Self::HttpRequest(FailureType::Record) => instance
+                .func_wrap_async("http-request", |store, request| {
+                    Box::new(http_request_or_failure(store, request))
+                }),
+            Self::ToolInvoke => instance.func_wrap_async("tool-invoke", |store, parameters| {
+                Box::new(tool_invoke(store, parameters))
+            }),
             Self::SecretExists => instance.func_wrap("secret-exists", secret_exists),
             Self::Other(name) => {
                 let message = format!("kitbag does not provide `{name}`");
@@ -210,11 +198,17 @@ fn secret_exists(
     Ok((SecretName::new(name).is_ok_and(is_granted),))
 }
 
+async fn workspace_read(
+    store: StoreContextMut<'_, State>,
+    (path,): (String,),
+) -> wasmtime::Result<(Option<String>,)> {
+    Ok((workspace::read(store, &path).await?,))
+}
+
 /// Calls another tool. Its structured result is JSON; a text that is not JSON becomes a string.
-async fn invoke(
+async fn tool_invoke(
     mut store: StoreContextMut<'_, State>,
-    alias: String,
-    arguments: String,
+    (alias, arguments): (String, String),
 ) -> wasmtime::Result<(Result<String, String>,)> {
     let mut view = store.data_mut().tools();
     let answer = tools::Host::call(&mut view, alias, arguments).await?;
@@ -276,6 +270,21 @@ impl HttpFailure {
     fn unsent(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, code: None, message: Some(message.into()), request_sent: false }
     }
+}
+
+async fn http_request_or_text(
+    store: StoreContextMut<'_, State>,
+    request: HttpRequest,
+) -> wasmtime::Result<(Result<HttpResponse, String>,)> {
+    let response = http_request(store, request).await;
+    Ok((response.map_err(|failure| failure.message.unwrap_or_default()),))
+}
+
+async fn http_request_or_failure(
+    store: StoreContextMut<'_, State>,
+    request: HttpRequest,
+) -> wasmtime::Result<(Result<HttpResponse, HttpFailure>,)> {
+    Ok((http_request(store, request).await,))
 }
 
 /// Sends a request as the grants allow. Secrets are added by the client.

@@ -32,8 +32,9 @@ use crate::call::state::State;
 /// The interface of the tool, without a version.
 const TOOL: &str = "near:agent/tool";
 
-/// The name of the only tool in a description. The interface has no name for it.
-const NAME: &str = "tool";
+/// The name of the only tool in a description. The interface has none, and this one is not valid for a
+/// configured tool, which therefore gets the name of its manifest or file.
+const NAME: &str = TOOL;
 
 /// A component of IronClaw.
 pub(crate) struct Agent {

@@ -191,18 +191,18 @@ impl TypeReader {
                 let field = |field: wasmtime::component::types::Field<'_>| {
                     Ok((self.take_name(field.name)?, self.read_within(&field.ty, depth)?))
                 };
-                WitType::Record(record.fields().map(field).collect::<Result<_, _>>()?)
+                WitType::Record(record.fields().map(field).collect::<Result<_, Unsupported>>()?)
             }
             Type::Tuple(tuple) => {
                 let types = tuple.types().map(|ty| self.read_within(&ty, depth));
-                WitType::Tuple(types.collect::<Result<_, _>>()?)
+                WitType::Tuple(types.collect::<Result<_, Unsupported>>()?)
             }
             Type::Variant(variant) => {
                 let case = |case: wasmtime::component::types::Case<'_>| {
                     let payload = case.ty.map(|ty| self.read_within(&ty, depth)).transpose()?;
                     Ok((self.take_name(case.name)?, payload))
                 };
-                WitType::Variant(variant.cases().map(case).collect::<Result<_, _>>()?)
+                WitType::Variant(variant.cases().map(case).collect::<Result<_, Unsupported>>()?)
             }
             Type::Enum(cases) => WitType::Enum(self.names(cases.names())?),
             Type::Option(option) => {

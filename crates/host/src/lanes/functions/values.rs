@@ -111,7 +111,7 @@ impl Reader {
             }
             (WitType::Result { ok, err }, value) => {
                 self.only(&["ok", "err"], value, |reader, side, value| {
-                    let payload = |ty: &Option<Box<WitType>>| match (ty, value) {
+                    let mut payload = |ty: &Option<Box<WitType>>| match (ty, value) {
                         (None, Value::Null) => Ok(None),
                         (None, other) => Err(misfit("null", other)),
                         (Some(ty), value) => Ok(Some(Box::new(reader.read(ty, value)?))),
