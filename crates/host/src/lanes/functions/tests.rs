@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_contract::{Action, Context, Limits};
 use kitbag_http::{Account, Client};
+use kitbag_schema::{Schema, without_end};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wasmtime::component::Linker;
@@ -715,6 +716,15 @@ proptest! {
         let again = values::read(&ty, &json, BYTES).unwrap();
         prop_assert_eq!(values::json(&ty, &again, BYTES).unwrap(), text);
         prop_assert_eq!(again, value);
+    }
+
+    #[test]
+    fn results_match_their_schema((ty, value) in typed_values()) {
+        let ty = record(&[("it", ty)]);
+        let value = Val::Record(vec![("it".to_owned(), value)]);
+        let json = serde_json::from_str(&values::json(&ty, &value, BYTES).unwrap()).unwrap();
+        let schema = Schema::from(schema::of_result(&ty).unwrap());
+        prop_assert_eq!(schema.misfits(&json, &without_end).unwrap(), []);
     }
 
     #[test]
