@@ -102,13 +102,10 @@ impl Agent {
         pre: &InstancePre<State>,
     ) -> wasmtime::Result<DescribeResult> {
         let instance = pre.instantiate_async(&mut *store).await?;
-        let function = |store: &mut Store<State>, index| {
-            let function = instance.get_typed_func::<(), (String,)>(store, index)?;
-            wasmtime::Result::Ok(function)
-        };
-        let description = function(store, &self.description)?;
+        let description =
+            instance.get_typed_func::<(), (String,)>(&mut *store, &self.description)?;
         let (description,) = description.call_async(&mut *store, ()).await?;
-        let schema = function(store, &self.schema)?;
+        let schema = instance.get_typed_func::<(), (String,)>(&mut *store, &self.schema)?;
         let (schema,) = schema.call_async(&mut *store, ()).await?;
         Ok(described(description, &schema))
     }

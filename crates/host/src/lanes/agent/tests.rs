@@ -110,14 +110,14 @@ fn tool(version: &str, form: Form, core: &str) -> String {
         (core func $log (canon lower (func $host "log") (memory $memory)))
         (core func $now (canon lower (func $host "now-millis")))
         (core func $read (canon lower (func $host "workspace-read")
-            (memory $memory) (realloc (func $realloc))))
+            (memory $memory) (realloc (core func $realloc))))
         (core func $request (canon lower (func $host "http-request")
-            (memory $memory) (realloc (func $realloc))))
+            (memory $memory) (realloc (core func $realloc))))
         (core func $invoke (canon lower (func $host "tool-invoke")
-            (memory $memory) (realloc (func $realloc))))
+            (memory $memory) (realloc (core func $realloc))))
         (core func $exists (canon lower (func $host "secret-exists") (memory $memory)))
         (core func $sign (canon lower (func $host "nostr-sign-event")
-            (memory $memory) (realloc (func $realloc))))
+            (memory $memory) (realloc (core func $realloc))))
         (core module $main
             (import "libc" "memory" (memory 1))
             (import "host" "log" (func $log (param i32 i32 i32)))
@@ -146,7 +146,7 @@ fn tool(version: &str, form: Form, core: &str) -> String {
         {response}
         (export $response "response" (type $response'))
         (func $execute (param "req" $request) (result $response)
-            (canon lift (core func $main "execute") (memory $memory) (realloc (func $realloc))))
+            (canon lift (core func $main "execute") (memory $memory) (realloc (core func $realloc))))
         (func $schema (result string) (canon lift (core func $main "schema") (memory $memory)))
         (func $description (result string)
             (canon lift (core func $main "description") (memory $memory)))
@@ -170,7 +170,7 @@ impl Guest {
         let mut config = kitbag_engine::config(kitbag_engine::Metering::Off);
         config.enable_compiler(true);
         let engine = Engine::new(&config).unwrap();
-        let component = Component::new(&engine, text).unwrap();
+        let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
         let loaded = |agent: Agent| {
             let mut linker = Linker::new(&engine);
             agent.link(&mut linker).unwrap();

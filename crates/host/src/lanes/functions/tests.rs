@@ -60,7 +60,7 @@ impl Guest {
         let mut config = kitbag_engine::config(kitbag_engine::Metering::Off);
         config.enable_compiler(true);
         let engine = Engine::new(&config).unwrap();
-        let component = Component::new(&engine, text).unwrap();
+        let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
         let functions = Functions::of(&component)?;
         let pre = Linker::new(&engine).instantiate_pre(&component).unwrap();
         Ok(Self { pre, functions })
@@ -122,7 +122,7 @@ fn component(ty: &str, core: &str) -> String {
 
 /// The end of the type of a function, which lifts it.
 const LIFT: &str =
-    r#"(canon lift (core func $i "call") (memory $memory) (realloc (func $realloc))))"#;
+    r#"(canon lift (core func $i "call") (memory $memory) (realloc (core func $realloc))))"#;
 
 /// A component whose function returns its only argument, a list.
 fn echo(ty: &WitType) -> String {
