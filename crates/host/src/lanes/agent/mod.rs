@@ -26,7 +26,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Func, InstancePre, Linker, Type, Val};
 
 use self::host::HostImport;
-use super::Parameters;
+use super::{Parameters, instantiate};
 use crate::call::state::State;
 
 /// The interface of the tool, without a version.
@@ -49,21 +49,22 @@ impl Agent {
     /// Host memory of a call in addition to what every call needs: the body of a response.
     pub(crate) const HOST_BYTES: ByteSize = ByteSize::mib(18);
 
-    /// Recognises a component of IronClaw. `None` if it is not one.
+    /// Finds the functions of a component that exports `near:agent/tool`.
     ///
     /// # Errors
     ///
     /// [`InvalidComponent::AgentType`] if a function has a type of no known version.
-    pub(crate) fn of(component: &Component) -> Option<Result<Self, InvalidComponent>> {
+    pub(crate) fn of(component: &Component) -> Result<Self, InvalidComponent> {
         let engine = component.engine();
         let ty = component.component_type();
-        let (name, instance) = ty.exports(engine).find_map(|(name, export)| match export.ty {
+        let found = ty.exports(engine).find_map(|(name, export)| match export.ty {
             ComponentItem::ComponentInstance(instance) if is(name, TOOL) => {
-                Some((name.to_owned(), instance))
+                Some((name.to_owned(), instance, component.get_export_index(None, name)?))
             }
             _ => None,
-        })?;
-        let export = component.get_export_index(None, &*name)?;
+        });
+        let (name, instance, export) =
+            found.ok_or(InvalidComponent::NoRun { other: Vec::new() })?;
         let find = |function: &str, fits: fn(&ComponentFunc) -> bool| {
             let found = instance.get_export(engine, function);
             let is_known = found.is_some_and(|export| match export.ty {
@@ -76,15 +77,12 @@ impl Agent {
                 function: function.to_owned(),
             })
         };
-        let found = || {
-            Ok(Self {
-                execute: find("execute", is_execute)?,
-                schema: find("schema", is_text)?,
-                description: find("description", is_text)?,
-                host: HostImport::of(component)?,
-            })
-        };
-        Some(found())
+        Ok(Self {
+            execute: find("execute", is_execute)?,
+            schema: find("schema", is_text)?,
+            description: find("description", is_text)?,
+            host: HostImport::of(component)?,
+        })
     }
 
     /// Links the imports of IronClaw.
@@ -101,7 +99,7 @@ impl Agent {
         store: &mut Store<State>,
         pre: &InstancePre<State>,
     ) -> wasmtime::Result<DescribeResult> {
-        let instance = pre.instantiate_async(&mut *store).await?;
+        let instance = instantiate(store, pre).await?;
         let description =
             instance.get_typed_func::<(), (String,)>(&mut *store, &self.description)?;
         let (description,) = description.call_async(&mut *store, ()).await?;
@@ -117,7 +115,7 @@ impl Agent {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let instance = pre.instantiate_async(&mut *store).await?;
+        let instance = instantiate(store, pre).await?;
         let execute: Option<Func> = instance.get_func(&mut *store, &self.execute);
         let execute = execute.ok_or_else(|| wasmtime::format_err!("`execute` is missing"))?;
         let context = json!({ "capability_id": parameters.name }).to_string();

@@ -19,7 +19,7 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Val};
 
 use self::names::FunctionPath;
 use self::types::{TypeReader, Unsupported, WitType};
-use super::Parameters;
+use super::{Parameters, instantiate};
 use crate::call::state::State;
 use crate::limits::LimitReached;
 
@@ -137,7 +137,7 @@ impl Functions {
             Ok(arguments) => arguments,
             Err(message) => return Ok(Outcome::Error(ErrorInfo::new(message))),
         };
-        let instance = pre.instantiate_async(&mut *store).await?;
+        let instance = instantiate(store, pre).await?;
         let callee = instance.get_func(&mut *store, &function.index);
         let callee = callee.ok_or_else(|| wasmtime::format_err!("the function is missing"))?;
         let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
