@@ -137,7 +137,7 @@ fn endless_output_ends_with_the_time_and_is_truncated() {
     let completion = run(program(&format!("(loop {print} (br 0))")), &endless);
     assert!(matches!(completion.result, Err(CallError::Limit { .. })), "{completion:?}");
     let mut long = call("{}");
-    long.limits.output = ByteSize::kib(1);
+    long.limits.output = ByteSize::bytes(1 << 10);
     let body = "(local $n i32) (loop $more (call $print (i32.const 1))
         (local.set $n (i32.add (local.get $n) (i32.const 1)))
         (br_if $more (i32.lt_u (local.get $n) (i32.const 300))))";

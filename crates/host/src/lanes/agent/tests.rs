@@ -195,7 +195,7 @@ impl Guest {
         let (storage, tools) = (None, None);
         let granting =
             GrantContext { tool: "test", account, grants, guard, client, secrets, storage, tools };
-        let state = State::new(granting, &limits, &Stdio::default(), Reports::default()).unwrap();
+        let state = State::new(granting, &limits, &Stdio::new(None), Reports::default()).unwrap();
         let mut store = Store::new(self.pre.engine(), state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(host_data(&limits).as_usize());
@@ -323,7 +323,10 @@ fn refused_requests_are_failures() {
     let text = request
         .replace("MESSAGE", "(call $fail (i32.load (i32.const 324)) (i32.load (i32.const 328)))");
     let refused = Guest::new("@0.3.0", Form::Texts, &text).message("{}");
-    assert_eq!(refused, "no `http` grant allows it");
+    assert_eq!(
+        refused,
+        "no `http` grant allows `GET https://example.com/`: its host is not granted"
+    );
     // The kind is the fifth, and the message is the second text.
     let text = request.replace(
         "MESSAGE",
@@ -332,7 +335,10 @@ fn refused_requests_are_failures() {
         (call $fail (i32.load (i32.const 344)) (i32.load (i32.const 348)))"#,
     );
     let refused = Guest::new("@0.4.1", Form::Failures, &text).message("{}");
-    assert_eq!(refused, "no `http` grant allows it");
+    assert_eq!(
+        refused,
+        "no `http` grant allows `GET https://example.com/`: its host is not granted"
+    );
 }
 
 #[test]
@@ -381,7 +387,7 @@ fn lies_about_memory_end_the_call() {
     };
     check("(call $ok (i32.const 0) (i32.const -1))", "out of bounds");
     check("(i32.const -4)", "out of bounds");
-    check("(i32.store8 (i32.const 256) (i32.const 2)) (i32.const 256)", "invalid");
+    check("(i32.store8 (i32.const 256) (i32.const 2)) (i32.const 256)", "out of range");
     check("(call $log (i32.const 9) (i32.const 0) (i32.const 0)) unreachable", "discriminant");
     let long = "(call $read (i32.const 0) (i32.const -1) (i32.const 320)) unreachable";
     check(long, "out of bounds");

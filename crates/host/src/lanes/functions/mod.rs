@@ -60,7 +60,7 @@ impl Functions {
         for (path, index, ty) in exported(component) {
             let read = match functions.len() {
                 MOST_FUNCTIONS => Err("is one of more than 1,000 functions"),
-                _ => Function::read(&path, index, &ty, &mut reader),
+                _ => reader.function(|reader| Function::read(&path, index, &ty, reader)),
             };
             match read {
                 Ok(function) => functions.push(function),

@@ -80,7 +80,7 @@ impl Guest {
         let (storage, tools) = (None, None);
         let granting =
             GrantContext { tool: "test", account, grants, guard, client, secrets, storage, tools };
-        let state = State::new(granting, &limits, &Stdio::default(), Reports::default()).unwrap();
+        let state = State::new(granting, &limits, &Stdio::new(None), Reports::default()).unwrap();
         let mut store = Store::new(self.pre.engine(), state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(host_data(&limits).as_usize());
@@ -462,11 +462,11 @@ fn instances_are_prefixed_and_hooks_are_omitted() {
         (export "init" (func $nothing))
         (export "initialize" (func $f)))"#;
     let guest = Guest::new(text);
-    assert_eq!(guest.names(), ["initialize", "acme_math_numbers_0_1_0_get"]);
+    assert_eq!(guest.names(), ["acme_math_numbers_0_1_0_get", "initialize"]);
     assert_eq!(success(guest.call("acme_math_numbers_0_1_0_get", &json!({}))), "1");
     let description = guest.functions.description(&FunctionDocs::default());
     assert_eq!(
-        description.tools[1].description.as_deref(),
+        description.tools[0].description.as_deref(),
         Some("The function `acme:math/numbers@0.1.0#get`.")
     );
 }
@@ -519,7 +519,7 @@ fn values_that_do_not_exist_are_refused() {
     check("char", 0x11_0000, "char");
     // At 24 the list has one element at 3.
     check("(list $choice)", 24, "out of range");
-    check("string", 28, "out of bounds");
+    check("string", 28, "invalid utf-8");
 }
 
 #[test]
@@ -560,11 +560,11 @@ fn deep_and_large_types_are_omitted() {
     check("", &deep, "has types that are nested more than 24 levels");
     // Each level doubles the tree.
     let mut types = "(type $t0 (list u8))".to_owned();
-    for level in 1..18 {
+    for level in 1..16 {
         let below = level - 1;
         writeln!(types, "(type $t{level} (tuple $t{below} $t{below}))").unwrap();
     }
-    check(&types, "(list $t17)", "has types of more than 256 KiB");
+    check(&types, "(list $t15)", "has types of more than 256 KiB");
     // The tree fits, but not its schema.
     let mut types = "(type $t0 (list u8))".to_owned();
     for level in 1..13 {

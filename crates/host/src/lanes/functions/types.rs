@@ -17,6 +17,9 @@ const TYPES_BYTES: usize = 256 << 10;
 
 const NODE_BYTES: usize = 16;
 
+/// The size of all types that are read of one component, with those of functions that are omitted.
+const READ_BYTES: usize = 4 << 20;
+
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum WitType {
@@ -141,7 +144,9 @@ impl<T> FromIterator<(String, T)> for Named<T> {
 
 /// Copies the types of one component, within a budget.
 pub(super) struct TypeReader {
+    /// The budget of the functions that are kept.
     bytes_left: usize,
+    read_left: usize,
 }
 
 /// Why a function is not callable, as the end of "it …".
@@ -149,7 +154,7 @@ pub(super) type Unsupported = &'static str;
 
 impl TypeReader {
     pub(super) fn new() -> Self {
-        Self { bytes_left: TYPES_BYTES }
+        Self { bytes_left: TYPES_BYTES, read_left: READ_BYTES }
     }
 
     /// Copies a type.
@@ -161,17 +166,35 @@ impl TypeReader {
         self.read_within(ty, DEPTH)
     }
 
+    /// Reads the types of one function. The budget is unchanged if one is not supported.
+    pub(super) fn function<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Unsupported>,
+    ) -> Result<T, Unsupported> {
+        let before = self.bytes_left;
+        let function = read(self);
+        if function.is_err() {
+            self.bytes_left = before;
+        }
+        function
+    }
+
     /// Takes the bytes of a name from the budget.
     pub(super) fn take_name(&mut self, name: &str) -> Result<String, Unsupported> {
-        let left = self.bytes_left.checked_sub(name.len());
-        self.bytes_left = left.ok_or("has types of more than 256 KiB")?;
+        self.take(name.len())?;
         Ok(name.to_owned())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Unsupported> {
+        let too_large = "has types of more than 256 KiB";
+        self.read_left = self.read_left.checked_sub(bytes).ok_or(too_large)?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(too_large)?;
+        Ok(())
     }
 
     fn read_within(&mut self, ty: &Type, depth: usize) -> Result<WitType, Unsupported> {
         let depth = depth.checked_sub(1).ok_or("has types that are nested more than 24 levels")?;
-        let left = self.bytes_left.checked_sub(NODE_BYTES);
-        self.bytes_left = left.ok_or("has types of more than 256 KiB")?;
+        self.take(NODE_BYTES)?;
         Ok(match ty {
             Type::Bool => WitType::Bool,
             Type::S8 => WitType::Integer(IntegerType::S8),
