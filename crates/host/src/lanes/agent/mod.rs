@@ -116,7 +116,7 @@ impl Agent {
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
         let instance = instantiate(store, pre).await?;
-        let execute: Option<Func> = instance.get_func(&mut *store, &self.execute);
+        let execute: Option<Func> = instance.get_func(&mut *store, self.execute);
         let execute = execute.ok_or_else(|| wasmtime::format_err!("`execute` is missing"))?;
         let context = json!({ "capability_id": parameters.name }).to_string();
         let context = Val::Option(Some(Box::new(Val::String(context))));

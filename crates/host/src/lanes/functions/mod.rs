@@ -138,7 +138,7 @@ impl Functions {
             Err(message) => return Ok(Outcome::Error(ErrorInfo::new(message))),
         };
         let instance = instantiate(store, pre).await?;
-        let callee = instance.get_func(&mut *store, &function.index);
+        let callee = instance.get_func(&mut *store, function.index);
         let callee = callee.ok_or_else(|| wasmtime::format_err!("the function is missing"))?;
         let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
         let expansion = function.result.as_ref().map_or(1, WitType::expansion);
