@@ -45,6 +45,11 @@ fn components_are_loaded_or_refused_and_end() {
 }
 
 #[test]
+fn functions_return_their_arguments() {
+    run("functions");
+}
+
+#[test]
 fn learn_accepts_the_same_subjects_as_a_simple_model() {
     run("learn");
 }

@@ -92,7 +92,7 @@ impl Args {
         let place = ToolFiles::new(layer, config)?;
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
-        let own = self.chosen(&described)?;
+        let own = self.chosen(&source, &described)?;
         let name = match &self.name {
             Some(name) => name.clone(),
             None => own.unwrap_or_else(|| source.name(&described)),
@@ -139,7 +139,13 @@ impl Args {
     }
 
     /// Returns the requested tool of a component. `None` if it has at most one.
-    fn chosen(&self, described: &DescribeResult) -> Result<Option<ToolName>, CliError> {
+    fn chosen(
+        &self,
+        source: &Source,
+        described: &DescribeResult,
+    ) -> Result<Option<ToolName>, CliError> {
+        let is_of_manifest =
+            |own: &String| source.foreign().is_some_and(|manifest| manifest.has_tool(own));
         let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let all = || kitbag::base::text::alternatives(&names);
@@ -148,7 +154,8 @@ impl Args {
                 let name = ToolName::new(own.as_str());
                 name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
             }
-            // `--tool` already selected a tool of the configuration.
+            // `--tool` already selected a tool of the configuration or the manifest.
+            Some(own) if is_of_manifest(own) => Ok(None),
             Some(_) if self.from.is_some() && names.len() <= 1 => Ok(None),
             Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
                 "the component has no tool `{own}`; its tools are {}",

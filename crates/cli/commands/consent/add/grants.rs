@@ -119,6 +119,9 @@ impl RequestedSettings {
         says: Option<&ToolDescription>,
         bounds: &Bounds<'_>,
     ) {
+        // A component describes all of its tools together.
+        let is_one_of_several = manifest.tools.len() > 1 && manifest.function.is_some();
+        let says = says.filter(|_| !is_one_of_several);
         for note in &manifest.notes {
             let key = if note.key.is_empty() { String::new() } else { format!("{}: ", note.key) };
             self.notes.push(format!("{key}{}", note.text));

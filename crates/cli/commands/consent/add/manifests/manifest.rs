@@ -104,6 +104,11 @@ impl Manifest {
         }
     }
 
+    /// Returns true if one of several tools has this name.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|own| own == name)
+    }
+
     /// Returns the keys of the tool's table without its grants, each with its value in TOML.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
