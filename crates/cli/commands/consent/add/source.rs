@@ -441,7 +441,7 @@ impl Entries {
                 "`{place}` has no component: no file in it ends in `.wasm`"
             ))),
             (None, several) => {
-                let names = kitbag::base::text::alternatives(several);
+                let names = alternatives(several);
                 Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
             }
         }
