@@ -23,6 +23,10 @@ pub(crate) struct Command {
     run: ComponentExportIndex,
 }
 
+/// The longest command line, with 16 bytes for each argument. The adapter of preview 1 has room for
+/// little more.
+const COMMAND_LINE: ByteSize = ByteSize::bytes(32 << 10);
+
 /// The result of `wasi:cli/run`.
 type ExitStatus = (Result<(), ()>,);
 
@@ -103,13 +107,9 @@ impl Command {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let Arguments { args, stdin } = match Arguments::read(parameters.arguments) {
+        let (args, stdin) = match Arguments::read(parameters.arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Ok(Outcome::Error(ErrorInfo::new(error))),
-        };
-        let args = match args {
-            CommandLine::One(argument) => vec![argument],
-            CommandLine::Several(arguments) => arguments,
         };
         let state = store.data_mut();
         state.arguments = [parameters.name.to_owned()].into_iter().chain(args).collect();
@@ -148,17 +148,25 @@ impl Command {
 }
 
 impl Arguments {
-    fn read(text: &str) -> Result<Self, String> {
-        let arguments: Self = serde_json::from_str(text).map_err(|_| {
+    /// Reads the command line and the standard input of a call.
+    fn read(text: &str) -> Result<(Vec<String>, Option<String>), String> {
+        let Self { args, stdin } = serde_json::from_str(text).map_err(|_| {
             "a command takes `args`, a list of strings, and `stdin`, a string".to_owned()
         })?;
-        let has_nul = match &arguments.args {
-            CommandLine::One(argument) => argument.contains('\0'),
-            CommandLine::Several(arguments) => arguments.iter().any(|it| it.contains('\0')),
+        let args = match args {
+            CommandLine::One(argument) => vec![argument],
+            CommandLine::Several(arguments) => arguments,
         };
-        match has_nul {
-            true => Err("an argument of a command may not contain the character NUL".to_owned()),
-            false => Ok(arguments),
+        if args.iter().any(|argument| argument.contains('\0')) {
+            return Err("an argument of a command may not contain the character NUL".to_owned());
         }
+        let size: usize = args.iter().map(|argument| argument.len() + 16).sum();
+        if size as u64 > COMMAND_LINE.as_u64() {
+            return Err(format!(
+                "the arguments of a command may have at most {COMMAND_LINE}, with 16 bytes for \
+                 each; pass data as `stdin`"
+            ));
+        }
+        Ok((args, stdin))
     }
 }

@@ -281,6 +281,8 @@ pub(crate) fn own_tool<'a>(
     let function = tool.source.value.component_call().and_then(|call| call.function.as_ref());
     let named = |name: &str| description.tools.iter().find(|own| own.name == name);
     match (function, &description.tools[..]) {
+        // The name of an interface: its component is told the name of the called tool.
+        (Some(_), [only]) if only.name.contains('/') => Ok(Some(only)),
         (Some(function), _) => match named(&function.value) {
             Some(own) => Ok(Some(own)),
             None => Err(format!(

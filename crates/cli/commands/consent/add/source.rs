@@ -11,8 +11,8 @@ use kitbag::base::text::{alternatives, shown};
 use kitbag::config::settled;
 use kitbag::contract::ToolName;
 use kitbag::host::{
-    ComponentBytes, ComponentSource, DescribeResult, Host, Limits, ReadComponent, RunContext,
-    read_component,
+    ComponentBytes, ComponentSource, DescribeResult, Host, Import, Limits, ReadComponent,
+    RunContext, read_component,
 };
 use kitbag::toolbox::RecordedDescription;
 use kitbag::trust::digest_of;
@@ -264,7 +264,8 @@ impl Source {
         if let Some(section) = &inspection.section {
             return Ok(section.clone());
         }
-        if !inspection.describes() {
+        let is_foreign = inspection.lane.is_some_and(|lane| lane.is_foreign());
+        if !inspection.describes() && !is_foreign {
             return Ok(DescribeResult::Nothing);
         }
         let name = self.path.display().to_string();
@@ -277,15 +278,16 @@ impl Source {
         Ok(asked.map_err(CliError::Component)?.described().clone())
     }
 
-    pub(crate) fn parts(&self, described: &DescribeResult, name: &ToolName) -> RecordedDescription {
-        RecordedDescription::of(described, name.as_str())
+    pub(crate) fn parts(&self, described: &DescribeResult, own: &str) -> RecordedDescription {
+        RecordedDescription::of(described, own)
     }
 
     /// Returns the names of the component's imports, sorted.
     pub(crate) fn imports(&self) -> Vec<String> {
-        let imports = self.component.inspection.imports.iter();
+        let inspection = &self.component.inspection;
         // An import without a colon is a type that the world uses.
-        let named = imports.filter(|import| import.name.contains(':'));
+        let is_listed = |import: &&Import| inspection.is_module || import.name.contains(':');
+        let named = inspection.imports.iter().filter(is_listed);
         let mut names: Vec<_> = named.map(|import| import.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
