@@ -46,8 +46,9 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Host memory of a call in addition to what every call needs: the body of a response.
-    pub(crate) const HOST_BYTES: ByteSize = ByteSize::mib(18);
+    /// Host memory of a call in addition to what every call needs: the bodies of a request, which is
+    /// copied to be inspected, and of a response.
+    pub(crate) const HOST_BYTES: ByteSize = ByteSize::mib(40);
 
     /// Finds the functions of a component that exports `near:agent/tool`.
     ///

@@ -90,11 +90,6 @@ impl Functions {
         }
     }
 
-    /// Returns the exported functions that are no tools, each with the reason.
-    pub(crate) fn omitted(&self) -> &[(String, String)] {
-        &self.omitted
-    }
-
     /// Describes each function. `docs` is its documentation.
     pub(crate) fn description(&self, docs: &FunctionDocs) -> Description {
         // Documentation is left out if it would exceed the limit of a description.
@@ -150,25 +145,24 @@ impl Functions {
     }
 
     fn find(&self, name: &str) -> Result<&Function, ErrorInfo> {
+        const MOST: usize = 20;
         if let [only] = &self.functions[..] {
             return Ok(only);
         }
-        let found = self.functions.iter().find(|function| function.name == name);
-        found.ok_or_else(|| {
-            let mut names: Vec<_> =
-                self.functions.iter().map(|it| format!("`{}`", it.name)).collect();
-            const MOST: usize = 20;
-            if names.len() > MOST {
-                names.truncate(MOST);
-                names.push("…".to_owned());
-            }
-            let message = format!(
-                "the component has no function `{}`; it has {}",
-                shown(name),
-                names.join(", ")
-            );
-            ErrorInfo::new(message)
-        })
+        if let Some(function) = self.functions.iter().find(|function| function.name == name) {
+            return Ok(function);
+        }
+        if let Some((path, reason)) = self.omitted.iter().find(|(path, _)| path == name) {
+            return Err(ErrorInfo::new(format!("`{path}` cannot be called: it {reason}")));
+        }
+        let names = self.functions.iter().take(MOST).map(|it| format!("`{}`", it.name));
+        let names: Vec<_> = names.collect();
+        let more = if self.functions.len() > MOST { ", …" } else { "" };
+        Err(ErrorInfo::new(format!(
+            "the component has no function `{}`; it has {}{more}",
+            shown(name),
+            names.join(", ")
+        )))
     }
 }
 

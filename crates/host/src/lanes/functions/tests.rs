@@ -435,8 +435,11 @@ fn functions_with_resources_are_omitted_by_name() {
         (func (export "number") (result u32) (canon lift (core func $i "f"))))"#;
     let guest = Guest::new(text);
     assert_eq!(guest.names(), ["number"]);
-    assert_eq!(guest.functions.omitted(), [("open".to_owned(), "uses a resource".to_owned())]);
+    assert_eq!(guest.functions.omitted, [("open".to_owned(), "uses a resource".to_owned())]);
     assert_eq!(success(guest.call("number", &json!({}))), "1");
+    let two = text.replace("(func (export \"number\")", "(func (export \"a\") (result u32) (canon lift (core func $i \"f\"))) (func (export \"number\")");
+    let refused = message(Guest::new(&two).call("open", &json!({})));
+    assert_eq!(refused, "`open` cannot be called: it uses a resource");
     let only = text.replace(r#"(func (export "number")"#, r#"(func $other"#);
     let error = Guest::load(&only).err().unwrap().to_string();
     assert_eq!(
@@ -554,7 +557,7 @@ fn deep_and_large_types_are_omitted() {
             (func (export "number") (result i32) (i32.const 7))"#;
         let guest = Guest::new(&component(&text, core));
         assert_eq!(guest.names(), ["number"]);
-        assert_eq!(guest.functions.omitted(), [("call".to_owned(), reason.to_owned())]);
+        assert_eq!(guest.functions.omitted, [("call".to_owned(), reason.to_owned())]);
     };
     let deep = format!("{}u8{}", "(list ".repeat(25), ")".repeat(25));
     check("", &deep, "has types that are nested more than 24 levels");
