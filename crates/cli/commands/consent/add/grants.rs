@@ -168,7 +168,8 @@ impl RequestedSettings {
             && let Ok(document) = parameters.to_string().parse::<DocumentMut>()
         {
             let mut parameters = document.as_table().clone();
-            parameters.set_implicit(true);
+            // An empty table must be written: the tool has no arguments.
+            parameters.set_implicit(!parameters.is_empty());
             for table in parameters.iter_mut().filter_map(|(_, item)| item.as_table_mut()) {
                 table.decor_mut().set_prefix("\n");
             }
