@@ -1,11 +1,18 @@
 //! Tests with tools in text form.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use kitbag_contract::{Action, Context, Limits};
 use kitbag_fs_guard::Guard;
 use kitbag_http::{Account, Client};
-use kitbag_policy::{Access, DirectoryGrant, Grants};
+use kitbag_policy::http::HttpGrants;
+use kitbag_policy::{
+    Access, DirectoryGrant, Grants, HttpGrant, Placement, SecretGrant, SecretName, SecretPlace,
+};
+use kitbag_secrets::{CallEnd, ReadError, ReadSecret, SecretValue, Secrets};
 use wasmtime::Engine;
 
 use super::*;
@@ -163,6 +170,7 @@ struct Guest {
     agent: Agent,
     pre: InstancePre<State>,
     grants: Grants,
+    secrets: Arc<Secrets>,
 }
 
 impl Guest {
@@ -175,7 +183,7 @@ impl Guest {
             let mut linker = Linker::new(&engine);
             agent.link(&mut linker).unwrap();
             let pre = linker.instantiate_pre(&component).unwrap();
-            Self { agent, pre, grants: Grants::default() }
+            Self { agent, pre, grants: Grants::default(), secrets: Arc::default() }
         };
         Agent::of(&component).map(loaded)
     }
@@ -190,8 +198,8 @@ impl Guest {
     fn with<T>(&self, run: impl AsyncFnOnce(&mut Store<State>) -> T) -> T {
         let limits = Limits::default();
         let (grants, guard) = (&Arc::new(self.grants.clone()), &Arc::<Guard>::default());
-        let (secrets, account, client) =
-            (&Arc::default(), &Account::of_tool("test"), &Client::default());
+        let (account, client) = (&Account::of_tool("test"), &Client::default());
+        let secrets = &self.secrets;
         let (storage, tools) = (None, None);
         let granting =
             GrantContext { tool: "test", account, grants, guard, client, secrets, storage, tools };
@@ -339,6 +347,87 @@ fn refused_requests_are_failures() {
         refused,
         "no `http` grant allows `GET https://example.com/`: its host is not granted"
     );
+}
+
+/// Provides the same value for every secret.
+struct OneValue;
+
+impl ReadSecret for OneValue {
+    fn read(&self, _: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {
+        Ok(SecretValue::new(b"the-value-of-it".to_vec()).unwrap())
+    }
+}
+
+/// Answers one request and returns it.
+fn serve(listener: TcpListener, response: &str) -> JoinHandle<String> {
+    let response = response.to_owned();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
+        while !request.ends_with(b"\r\n\r\n") {
+            let read = stream.read(&mut buffer).unwrap();
+            request.extend_from_slice(&buffer[..read]);
+        }
+        stream.write_all(response.as_bytes()).unwrap();
+        String::from_utf8(request).unwrap()
+    })
+}
+
+#[test]
+fn the_client_adds_granted_secrets_to_requests() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let headers = r#"{"Accept":"a/b"}"#;
+    let core = format!(
+        r#"(data (i32.const 4096) "GET{url}{}")
+        (func (export "execute") (param i32 i32 i32 i32 i32) (result i32)
+            (call $request (i32.const 4096) (i32.const 3) (i32.const 4099) (i32.const {})
+                (i32.const {}) (i32.const {}) (i32.const 0) (i32.const 0) (i32.const 0)
+                (i32.const 0) (i32.const 0) (i32.const 320))
+            (if (i32.load8_u (i32.const 320)) (then unreachable))
+            (if (i32.ne (i32.load16_u (i32.const 324)) (i32.const 201)) (then unreachable))
+            (call $ok (i32.load (i32.const 336)) (i32.load (i32.const 340))))"#,
+        headers.replace('"', "\\\""),
+        url.len(),
+        4099 + url.len(),
+        headers.len(),
+    );
+    let mut guest = Guest::new("@0.4.1", Form::Failures, &core);
+    let name = SecretName::new("token").unwrap();
+    guest.grants.secrets = vec![SecretGrant {
+        name: name.clone(),
+        to: vec![SecretPlace::new(&url, false).unwrap()],
+        within: None,
+        added: Some(Placement::Bearer),
+        variables: Vec::new(),
+        in_query: false,
+        in_body: false,
+    }];
+    let grant = Arc::new(HttpGrant::new(url.parse().unwrap()));
+    guest.grants.http =
+        HttpGrants { grants: [grant].into_iter().collect(), ..HttpGrants::default() };
+    guest.secrets = Arc::new(Secrets::new(OneValue, Vec::new()));
+    // The response contains the value, which the tool must not learn.
+    let body = r#"["the-value-of-it"]"#;
+    let length = body.len();
+    let response = format!("HTTP/1.1 201 Created\r\nContent-Length: {length}\r\n\r\n{body}");
+    let served = serve(listener, &response);
+    let text = guest.text("{}");
+    assert!(text.starts_with("[\"") && !text.contains("value"), "{text}");
+    let request = served.join().unwrap().to_lowercase();
+    assert!(request.starts_with("get /x http/1.1\r\n"), "{request}");
+    assert!(request.contains("\r\naccept: a/b\r\n"), "{request}");
+    assert!(request.contains("\r\nauthorization: bearer the-value-of-it\r\n"), "{request}");
+    // The tool knows the secret by name.
+    let exists = r#"(data (i32.const 4096) "10")
+        (func (export "execute") (param i32 i32 i32 i32 i32) (result i32)
+        (call $ok
+            (i32.sub (i32.const 4097) (call $exists (local.get 0) (local.get 1)))
+            (i32.const 1)))"#;
+    let grants = guest.grants;
+    let guest = Guest { grants, ..Guest::new("@0.3.0", Form::Texts, exists) };
+    assert_eq!(guest.text("token"), "1");
+    assert_eq!(guest.text("other"), "0");
 }
 
 #[test]
