@@ -147,7 +147,42 @@ fn one_tool_of_an_extension_is_selected() {
         ["schemas/get_ticket.input.v1.json: only the component checks `anyOf`, `maxLength`, \
              `minimum`, `properties`"]
     );
-    insta::assert_snapshot!(manifest.to_toml(), @"");
+    insta::assert_snapshot!(manifest.to_toml(), @r#"
+    function = "tracker.get_ticket"
+    title = "Tracker"
+    description = "Reads a ticket."
+
+    [grants]
+    filesystem = []
+    http = [{ url = "https://api.tracker.example", methods = "*" }]
+    secrets = { tracker_token = { to = ["https://api.tracker.example/**"] } }
+
+    [parameters.id]
+    type = "integer"
+    description = "The number."
+    required = true
+
+    [parameters.state]
+    type = "string"
+    enum = ["open", "closed"]
+
+    [parameters.labels]
+    type = "array"
+
+    [parameters.labels.items]
+    type = "string"
+
+    [parameters.range]
+    type = "object"
+
+    [parameters.range.properties.to]
+    type = "number"
+    default = 1.5
+    required = true
+
+    [parameters.any]
+    type = "object"
+    "#);
     // An approval for each call is requested by the other tool.
     assert!(!manifest.is_approved_per_call);
     assert!(translate("tracker.close_ticket").is_approved_per_call);
