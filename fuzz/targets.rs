@@ -24,12 +24,13 @@ use tempfile::TempDir;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 7] = [
+pub(crate) const TARGETS: [Target; 8] = [
     ("configuration", configuration),
     ("arguments", arguments),
     ("component", component),
     ("core", core),
     ("plugin", plugin),
+    ("functions", functions),
     ("learn", learn),
     ("output", output),
 ];
@@ -196,6 +197,79 @@ fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
     };
     let completion = host.call_blocking(component, &call, &RunContext::default());
     assert!(completion.usage.memory.as_u64() <= 16 << 20);
+}
+
+/// A component that returns its argument, a list of records with values of all types.
+const ECHO: &str = r#"(component
+    (core module $m
+        (memory (export "memory") 64)
+        (global $next (mut i32) (i32.const 1024))
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+            (local $at i32)
+            (local.set $at
+                (i32.and (i32.add (global.get $next) (i32.const 15)) (i32.const -16)))
+            (global.set $next (i32.add (local.get $at) (local.get 3)))
+            (local.get $at))
+        (func (export "echo") (param i32 i32) (result i32)
+            (i32.store (i32.const 0) (local.get 0))
+            (i32.store (i32.const 4) (local.get 1))
+            (i32.const 0)))
+    (core instance $i (instantiate $m))
+    (alias core export $i "memory" (core memory $memory))
+    (alias core export $i "realloc" (core func $realloc))
+    (type $color' (enum "red" "green"))
+    (export $color "color" (type $color'))
+    (type $set' (flags "a" "b" "c"))
+    (export $set "set" (type $set'))
+    (type $shape' (variant (case "none") (case "some" u64) (case "many" (list s8))))
+    (export $shape "shape" (type $shape'))
+    (type $all' (record
+        (field "b" bool) (field "n" s64) (field "u" u8) (field "f" f32) (field "d" f64)
+        (field "c" char) (field "s" string) (field "l" (list u16)) (field "t" (tuple u32 string))
+        (field "o" (option (option bool))) (field "r" (result string (error $color)))
+        (field "e" $color) (field "g" $set) (field "v" $shape)))
+    (export $all "all" (type $all'))
+    (func (export "echo") (param "it" (list $all)) (result (list $all))
+        (canon lift (core func $i "echo") (memory $memory) (realloc (core func $realloc)))))"#;
+
+/// Checks that a function returns the JSON of its arguments, in a form that it returns unchanged.
+pub(crate) fn functions(data: &[u8]) {
+    thread_local! {
+        static FUNCTION: (Host, Component) = {
+            let host = Host::new(HostOptions::default());
+            let bytes = wat::parse_str(ECHO).expect("the text is ours");
+            let source = ComponentSource::Bytes(ComponentBytes::new("echo.wasm", bytes));
+            let component = host.component(&source, &Limits::default(), &RunContext::default());
+            (host, component.expect("the component is ours"))
+        };
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let echo = |list: &str| {
+        FUNCTION.with(|(host, component)| {
+            let call = Call {
+                name: "echo".into(),
+                function: None,
+                action: Action::Run,
+                arguments: format!("{{\"it\":{list}}}"),
+                answers: "{}".into(),
+                grants: Arc::default(),
+                guard: Arc::default(),
+                secrets: Default::default(),
+                storage: None,
+                tools: None,
+                limits: Limits::default(),
+            };
+            host.call_blocking(component, &call, &RunContext::default()).result
+        })
+    };
+    match echo(&format!("[{text}]")) {
+        Ok(Outcome::Success(list)) => {
+            let again = echo(&list).expect("the result is an argument");
+            assert_eq!(again, Outcome::Success(list));
+        }
+        Ok(Outcome::Error(error)) => assert!(error.message.contains("argument"), "{error:?}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Checks that `learn` selects the same subjects for names and globs as a plain model.

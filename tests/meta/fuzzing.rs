@@ -55,6 +55,11 @@ fn plugins_stay_within_their_limits() {
 }
 
 #[test]
+fn functions_return_their_arguments() {
+    run("functions");
+}
+
+#[test]
 fn learn_accepts_the_same_subjects_as_a_simple_model() {
     run("learn");
 }

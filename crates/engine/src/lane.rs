@@ -51,7 +51,8 @@ pub const PLUGIN_INSTANCE: &str = "kitbag:lane/plugin";
 pub const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
 /// The lanes that this kitbag runs.
-const OFFERED: &[Lane] = &[Lane::Run, Lane::Command, Lane::Core, Lane::Plugin];
+const OFFERED: &[Lane] =
+    &[Lane::Run, Lane::Functions, Lane::Command, Lane::Agent, Lane::Core, Lane::Plugin];
 
 impl Lane {
     /// Recognises the lane of a component. `is_tool` is true if it exports `run` of the contract.

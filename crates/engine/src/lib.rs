@@ -14,6 +14,7 @@ mod content;
 mod description;
 mod embed;
 mod engines;
+mod function_docs;
 mod inspect;
 mod lane;
 mod limits;
@@ -38,6 +39,7 @@ pub use content::{Content, check_pins};
 pub use description::DescribeResult;
 pub use embed::EmbeddedComponent;
 pub use engines::{Engines, config};
+pub use function_docs::{FunctionDocs, function_docs};
 pub use inspect::{
     Export, INSTANCE_BYTES, Import, Inspection, RUN_TYPE, ReadComponent, Support, inspect_file,
     lane_of, read_component,

@@ -251,6 +251,25 @@ pub enum InvalidComponent {
         /// Imports and exports of another host.
         other: Vec<String>,
     },
+    /// The component exports functions, but none that can be called with JSON.
+    #[error("the component exports no function that kitbag can call{}", omissions(omitted))]
+    NoFunction {
+        /// The exported functions, each with the reason.
+        omitted: Vec<(String, String)>,
+    },
+    /// A function of IronClaw's interfaces has a type that none of the known versions has.
+    #[error(
+        "the component is made for IronClaw, but the type of `{}` in `{}` is not that of the versions \
+         0.2 to 0.4.1, which this kitbag supports",
+        shown(function),
+        shown(interface)
+    )]
+    AgentType {
+        /// The name of the interface, with its version.
+        interface: String,
+        /// The name of the function.
+        function: String,
+    },
     /// The type of `run` is not that of a tool.
     #[error(
         "the type of the component's `run` is not that of a tool\n   found: {found}\nexpected: {expected}"
@@ -441,6 +460,17 @@ fn has(items: &[String]) -> String {
     match items {
         [] => ": it has no imports and exports".to_owned(),
         items => format!(": it has {}", list(items)),
+    }
+}
+
+/// Names functions and the reasons why they cannot be called.
+fn omissions(omitted: &[(String, String)]) -> String {
+    const MOST: usize = 5;
+    let reasons: Vec<_> = omitted.iter().map(|(name, why)| format!("`{name}` {why}")).collect();
+    match reasons.get(..MOST) {
+        None if reasons.is_empty() => String::new(),
+        None => format!(": {}", reasons.join(", ")),
+        Some(first) => format!(": {}, …", first.join(", ")),
     }
 }
 

@@ -172,12 +172,17 @@ impl Args {
         let tools = description.map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let all = || kitbag::base::text::alternatives(&names);
+        // `--tool` selected a tool of the manifest, or of another program's configuration.
+        let is_selected = |own: &String| match found.source.foreign() {
+            Some(manifest) => self.from.is_some() && names.len() <= 1 || manifest.has_tool(own),
+            None => false,
+        };
         match &self.tool {
             Some(own) if names.contains(&own.as_str()) => {
                 let name = self.name.clone().unwrap_or_else(|| valid_name(own));
                 Ok(vec![ChosenTool { name, own: own.clone() }])
             }
-            Some(own) if !names.is_empty() && !(self.from.is_some() && names.len() <= 1) => {
+            Some(own) if !names.is_empty() && !is_selected(own) => {
                 Err(CliError::Usage(format!(
                     "the component has no tool `{}`; its tools are {}",
                     shown(own),
@@ -192,7 +197,6 @@ impl Args {
                 ))),
                 None => Ok(ChosenTool::all(&names, found)),
             },
-            // `--tool` already selected a tool of the configuration.
             _ => {
                 let name = match &self.name {
                     Some(name) => name.clone(),

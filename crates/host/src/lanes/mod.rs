@@ -3,8 +3,10 @@
 //! A lane recognises its components by their types, links its own interfaces, describes the tools,
 //! and carries out one call. Everything else is shared: store, limits, deadline, output, grants.
 
+pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod core;
+pub(crate) mod functions;
 pub(crate) mod plugin;
 pub(crate) mod run;
 
@@ -15,13 +17,15 @@ mod tests;
 
 use kitbag_base::ByteSize;
 use kitbag_contract::{Action, Context, Description, ErrorInfo, Limits, Outcome};
-use kitbag_engine::{DescribeResult, ExportKind, InvalidComponent, Lane, PREVIEW_1};
+use kitbag_engine::{DescribeResult, ExportKind, InvalidComponent, Lane, PREVIEW_1, function_docs};
 use wasmtime::component::types::{ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store};
 
+use self::agent::Agent;
 use self::command::Command;
 use self::core::Core;
+use self::functions::Functions;
 use self::plugin::Plugin;
 use self::run::Run;
 use crate::call::state::State;
@@ -29,9 +33,11 @@ use crate::call::state::State;
 /// The way in which the host calls a component.
 pub(crate) enum Entry {
     Run(Run),
+    Functions(Functions),
     Command(Command),
     Core(Core),
     Plugin(Plugin),
+    Agent(Agent),
 }
 
 /// The parameters of one call.
@@ -56,9 +62,11 @@ impl Entry {
             return Ok(Self::Run(run));
         }
         match lane(component) {
+            Some(Lane::Functions) => Functions::of(component).map(Self::Functions),
             Some(Lane::Command) => Command::of(component).map(Self::Command),
             Some(Lane::Core) => Core::of(component).map(Self::Core),
             Some(Lane::Plugin) => Plugin::of(component).map(Self::Plugin),
+            Some(Lane::Agent) => Agent::of(component).map(Self::Agent),
             _ => Err(InvalidComponent::NoRun { other: Vec::new() }),
         }
     }
@@ -66,9 +74,11 @@ impl Entry {
     pub(crate) fn lane(&self) -> Lane {
         match self {
             Self::Run(_) => Lane::Run,
+            Self::Functions(_) => Lane::Functions,
             Self::Command(_) => Lane::Command,
             Self::Core(_) => Lane::Core,
             Self::Plugin(_) => Lane::Plugin,
+            Self::Agent(_) => Lane::Agent,
         }
     }
 
@@ -76,19 +86,22 @@ impl Entry {
     pub(crate) fn link(&self, linker: &mut Linker<State>) -> wasmtime::Result<()> {
         match self {
             Self::Run(run) => run.link(linker),
+            Self::Functions(_) => Ok(()),
             Self::Command(command) => command.link(linker),
             Self::Core(core) => core.link(linker),
             Self::Plugin(plugin) => plugin.link(linker),
+            Self::Agent(agent) => agent.link(linker),
         }
     }
 
     /// Returns the host memory that a call needs for the lane.
     pub(crate) fn host_bytes(&self, limits: &Limits) -> ByteSize {
         match self {
-            Self::Run(_) => ByteSize::bytes(0),
+            Self::Run(_) | Self::Functions(_) => ByteSize::bytes(0),
             Self::Command(command) => command.host_bytes(limits),
             Self::Core(core) => core.host_bytes(limits),
             Self::Plugin(plugin) => plugin.host_bytes(limits),
+            Self::Agent(_) => Agent::HOST_BYTES,
         }
     }
 
@@ -96,23 +109,25 @@ impl Entry {
     /// not part of the result.
     pub(crate) fn output_bytes(&self, limits: &Limits) -> Option<usize> {
         match self {
-            Self::Run(_) | Self::Core(_) | Self::Plugin(_) => None,
+            Self::Run(_)
+            | Self::Functions(_)
+            | Self::Agent(_)
+            | Self::Core(_)
+            | Self::Plugin(_) => None,
             Self::Command(command) => Some(command.output_bytes(limits)),
         }
     }
 
     /// Returns the description, if the lane needs no run for it. `content` are the bytes of the file,
     /// with all custom sections, or empty if they are not at hand.
-    pub(crate) fn description(
-        &self,
-        component: &Component,
-        _content: &[u8],
-    ) -> Option<Description> {
+    pub(crate) fn description(&self, component: &Component, content: &[u8]) -> Option<Description> {
         match self {
             Self::Run(run) => run.description(component),
+            Self::Functions(functions) => Some(functions.description(&function_docs(content))),
             Self::Command(command) => command.description(component),
             Self::Core(core) => core.description(component),
             Self::Plugin(plugin) => plugin.description(component),
+            Self::Agent(_) => None,
         }
     }
 
@@ -120,8 +135,9 @@ impl Entry {
     pub(crate) fn describes(&self) -> bool {
         match self {
             Self::Run(run) => run.describes(),
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) => false,
+            Self::Agent(_) => true,
             Self::Plugin(plugin) => plugin.describes(),
-            Self::Command(_) | Self::Core(_) => false,
         }
     }
 
@@ -133,8 +149,9 @@ impl Entry {
     ) -> wasmtime::Result<DescribeResult> {
         match self {
             Self::Run(run) => run.describe(store, pre).await,
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) => Ok(DescribeResult::Nothing),
+            Self::Agent(agent) => agent.describe(store, pre).await,
             Self::Plugin(plugin) => plugin.describe(store, pre).await,
-            Self::Command(_) | Self::Core(_) => Ok(DescribeResult::Nothing),
         }
     }
 
@@ -151,9 +168,11 @@ impl Entry {
         }
         match self {
             Self::Run(run) => run.run(store, pre, parameters).await,
+            Self::Functions(functions) => functions.run(store, pre, parameters).await,
             Self::Command(command) => command.run(store, pre, parameters).await,
             Self::Core(core) => core.run(store, pre, parameters).await,
             Self::Plugin(plugin) => plugin.run(store, pre, parameters).await,
+            Self::Agent(agent) => agent.run(store, pre, parameters).await,
         }
     }
 }
@@ -175,6 +194,7 @@ pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
             Some("WASI preview 1: files and variables by grant")
         }
         Lane::Plugin => plugin::offered(import),
+        Lane::Agent => agent::offered(import),
         _ => None,
     }
 }

@@ -281,6 +281,7 @@ pub(crate) fn own_tool<'a>(
     let function = tool.source.value.component_call().and_then(|call| call.function.as_ref());
     let named = |name: &str| description.tools.iter().find(|own| own.name == name);
     match (function, &description.tools[..]) {
+        (Some(_), [only]) if is_interface(only) => Ok(Some(only)),
         (Some(function), _) => match named(&function.value) {
             Some(own) => Ok(Some(own)),
             None => Err(format!(
@@ -302,6 +303,12 @@ pub(crate) fn own_tool<'a>(
             )),
         },
     }
+}
+
+/// Returns true if a component describes an interface, not a tool: it receives the configured name of
+/// the tool, whatever it is.
+pub(crate) fn is_interface(own: &ToolDescription) -> bool {
+    own.name.contains('/')
 }
 
 /// Checks that a component is called in the form that the configuration sets.

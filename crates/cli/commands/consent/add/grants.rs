@@ -129,6 +129,9 @@ impl RequestedSettings {
         says: Option<&ToolDescription>,
         bounds: &Bounds<'_>,
     ) {
+        // A component describes all of its tools together.
+        let is_one_of_several = manifest.tools.len() > 1 && manifest.function.is_some();
+        let says = says.filter(|_| !is_one_of_several);
         for note in &manifest.notes {
             let key = if note.key.is_empty() { String::new() } else { format!("{}: ", note.key) };
             self.notes.push(format!("{key}{}", note.text));
@@ -165,7 +168,8 @@ impl RequestedSettings {
             && let Ok(document) = parameters.to_string().parse::<DocumentMut>()
         {
             let mut parameters = document.as_table().clone();
-            parameters.set_implicit(true);
+            // An empty table must be written: the tool has no arguments.
+            parameters.set_implicit(!parameters.is_empty());
             for table in parameters.iter_mut().filter_map(|(_, item)| item.as_table_mut()) {
                 table.decor_mut().set_prefix("\n");
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::commands::consent::add::manifests::{Format, Manifest};
 use kitbag::base::ContentDigest;
 use kitbag::base::shell;
-use kitbag::base::text::shown;
+use kitbag::base::text::{alternatives, shown};
 use kitbag::config::settled;
 use kitbag::contract::ToolName;
 use kitbag::host::{
@@ -180,7 +180,7 @@ impl Source {
             }
         };
         let entries = Entries::read(&directory, path.as_deref()).map_err(unreadable)?;
-        let manifest = entries.manifest(&directory, path.as_deref())?;
+        let manifest = entries.manifest(&directory, path.as_deref(), tool)?;
         let path = match path {
             Some(path) => path,
             None => entries.component(&directory, manifest.as_ref())?,
@@ -367,6 +367,7 @@ impl Entries {
         &self,
         directory: &Path,
         component: Option<&Path>,
+        tool: Option<&str>,
     ) -> Result<Option<SourceManifest>, CliError> {
         let (file, format) = match &self.manifests[..] {
             [] => return Ok(None),
@@ -384,7 +385,23 @@ impl Entries {
             Some(format) => {
                 // A person chose the directory, but not the links in it.
                 let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-                let manifest = Manifest::translate(*format, &bytes, &real);
+                let mut manifest = Manifest::translate_tool(*format, &bytes, &real, tool);
+                if let Some(tool) = tool
+                    && !manifest.tools.is_empty()
+                    && !manifest.has_tool(tool)
+                {
+                    let tools: Vec<_> = manifest.tools.iter().map(String::as_str).collect();
+                    return Err(CliError::Usage(format!(
+                        "`{}` has no tool `{}`; its tools are {}",
+                        path.display(),
+                        shown(tool),
+                        alternatives(&tools)
+                    )));
+                }
+                if let Some(schema) = &manifest.schema {
+                    let schema = read_manifest(&inside(directory, schema)?)?;
+                    manifest.take_schema(&schema);
+                }
                 ManifestContent::Foreign(Box::new(manifest))
             }
             None => {
@@ -426,7 +443,7 @@ impl Entries {
                 "`{place}` has no component: no file in it ends in `.wasm`"
             ))),
             (None, several) => {
-                let names = kitbag::base::text::alternatives(several);
+                let names = alternatives(several);
                 Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
             }
         }
