@@ -46,6 +46,7 @@ fn main() {
         let arguments = json!({ "text": "x".repeat(bytes) });
         let call = Call {
             name: "echo".into(),
+            function: None,
             action: Action::Run,
             arguments: arguments.to_string(),
             answers: "{}".into(),

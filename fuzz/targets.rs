@@ -11,7 +11,11 @@ use kitbag::base::ByteSize;
 use kitbag::base::json::{self, JsonBudget};
 use kitbag::base::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, Limits};
-use kitbag::host::{Call, ComponentSource, Host, HostOptions, Metering, RunContext, inspect_file};
+use kitbag::host::{
+    Call, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering, RunContext,
+    inspect_file,
+};
+use kitbag::policy::Grants;
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -20,10 +24,13 @@ use tempfile::TempDir;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 5] = [
+pub(crate) const TARGETS: [Target; 8] = [
     ("configuration", configuration),
     ("arguments", arguments),
     ("component", component),
+    ("core", core),
+    ("plugin", plugin),
+    ("functions", functions),
     ("learn", learn),
     ("output", output),
 ];
@@ -133,25 +140,136 @@ pub(crate) fn component(data: &[u8]) {
         let known = known.ok().flatten();
         assert!(known.is_none_or(|known| known == *component.described()), "read before and after");
         assert!(inspected.is_ok(), "what runs can be inspected");
-        let call = Call {
-            name: "tool".into(),
-            action: Action::Run,
-            arguments: "{}".into(),
-            answers: "{}".into(),
-            grants: Arc::default(),
-            guard: Arc::default(),
-            secrets: Default::default(),
-            storage: None,
-            tools: None,
-            limits: Limits {
-                time: Duration::from_millis(50),
-                memory: ByteSize::mib(16),
-                ..Limits::default()
-            },
-        };
-        let completion = host.call_blocking(&component, &call, &context);
-        assert!(completion.usage.memory.as_u64() <= 16 << 20);
+        run(host, &component, "{}".into(), Grants::default());
     });
+}
+
+/// Checks that results of a core module end its call, or are read as JSON or capability calls.
+pub(crate) fn core(data: &[u8]) {
+    thread_local! {
+        static TOOL: (Host, Component) = module(include_str!("core.wat"));
+    }
+    let mut grants = Grants::default();
+    let names = "clock.now_unix log.emit http.request x secrets.get";
+    grants.config.set("capabilities", names).expect("a short value");
+    let arguments = String::from_utf8_lossy(data).into_owned();
+    TOOL.with(|(host, component)| run(host, component, arguments, grants));
+}
+
+/// Checks that any sequence of calls of host functions stays within the limits of the call.
+pub(crate) fn plugin(data: &[u8]) {
+    thread_local! {
+        static TOOL: (Host, Component) = module(include_str!("plugin.wat"));
+    }
+    let arguments = serde_json::json!({ "input": String::from_utf8_lossy(data) });
+    let mut grants = Grants::default();
+    grants.config.set("0", "value").expect("a short value");
+    TOOL.with(|(host, component)| run(host, component, arguments.to_string(), grants));
+}
+
+/// Loads a module in the text format.
+fn module(text: &str) -> (Host, Component) {
+    let host = Host::new(HostOptions::default());
+    let bytes = wat::parse_str(text).expect("the module is valid");
+    let source = ComponentSource::Bytes(ComponentBytes::new("module.wasm", bytes));
+    let component = host.component(&source, &Limits::default(), &RunContext::default());
+    (host, component.expect("the module is a tool"))
+}
+
+/// Calls a tool, and checks that it stays within its memory limit.
+fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
+    let call = Call {
+        name: "tool".into(),
+        function: None,
+        action: Action::Run,
+        arguments,
+        answers: "{}".into(),
+        grants: Arc::new(grants),
+        guard: Arc::default(),
+        secrets: Default::default(),
+        storage: None,
+        tools: None,
+        limits: Limits {
+            time: Duration::from_millis(50),
+            memory: ByteSize::mib(16),
+            ..Limits::default()
+        },
+    };
+    let completion = host.call_blocking(component, &call, &RunContext::default());
+    assert!(completion.usage.memory.as_u64() <= 16 << 20);
+}
+
+/// A component that returns its argument, a list of records with values of all types.
+const ECHO: &str = r#"(component
+    (core module $m
+        (memory (export "memory") 64)
+        (global $next (mut i32) (i32.const 1024))
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+            (local $at i32)
+            (local.set $at
+                (i32.and (i32.add (global.get $next) (i32.const 15)) (i32.const -16)))
+            (global.set $next (i32.add (local.get $at) (local.get 3)))
+            (local.get $at))
+        (func (export "echo") (param i32 i32) (result i32)
+            (i32.store (i32.const 0) (local.get 0))
+            (i32.store (i32.const 4) (local.get 1))
+            (i32.const 0)))
+    (core instance $i (instantiate $m))
+    (alias core export $i "memory" (core memory $memory))
+    (alias core export $i "realloc" (core func $realloc))
+    (type $color' (enum "red" "green"))
+    (export $color "color" (type $color'))
+    (type $set' (flags "a" "b" "c"))
+    (export $set "set" (type $set'))
+    (type $shape' (variant (case "none") (case "some" u64) (case "many" (list s8))))
+    (export $shape "shape" (type $shape'))
+    (type $all' (record
+        (field "b" bool) (field "n" s64) (field "u" u8) (field "f" f32) (field "d" f64)
+        (field "c" char) (field "s" string) (field "l" (list u16)) (field "t" (tuple u32 string))
+        (field "o" (option (option bool))) (field "r" (result string (error $color)))
+        (field "e" $color) (field "g" $set) (field "v" $shape)))
+    (export $all "all" (type $all'))
+    (func (export "echo") (param "it" (list $all)) (result (list $all))
+        (canon lift (core func $i "echo") (memory $memory) (realloc (core func $realloc)))))"#;
+
+/// Checks that a function returns the JSON of its arguments, in a form that it returns unchanged.
+pub(crate) fn functions(data: &[u8]) {
+    thread_local! {
+        static FUNCTION: (Host, Component) = {
+            let host = Host::new(HostOptions::default());
+            let bytes = wat::parse_str(ECHO).expect("the text is ours");
+            let source = ComponentSource::Bytes(ComponentBytes::new("echo.wasm", bytes));
+            let component = host.component(&source, &Limits::default(), &RunContext::default());
+            (host, component.expect("the component is ours"))
+        };
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let echo = |list: &str| {
+        FUNCTION.with(|(host, component)| {
+            let call = Call {
+                name: "echo".into(),
+                function: None,
+                action: Action::Run,
+                arguments: format!("{{\"it\":{list}}}"),
+                answers: "{}".into(),
+                grants: Arc::default(),
+                guard: Arc::default(),
+                secrets: Default::default(),
+                storage: None,
+                tools: None,
+                limits: Limits::default(),
+            };
+            host.call_blocking(component, &call, &RunContext::default()).result
+        })
+    };
+    match echo(&format!("[{text}]")) {
+        Ok(Outcome::Success(list)) => {
+            let again = echo(&list).expect("the result is an argument");
+            assert_eq!(again, Outcome::Success(list));
+        }
+        Ok(Outcome::Error(error)) => assert!(error.message.contains("argument"), "{error:?}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Checks that `learn` selects the same subjects for names and globs as a plain model.

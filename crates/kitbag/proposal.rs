@@ -35,7 +35,7 @@ pub(crate) fn replace_component(config: &mut Config, name: &ToolName) -> bool {
     if local.replaces.is_some() {
         return false;
     }
-    let parameters = local.parameters.take();
-    tool.source.value = ToolSource::Bytes(BytesTool { component: name.clone(), parameters });
+    let (call, parameters) = (std::mem::take(&mut local.call), local.parameters.take());
+    tool.source.value = ToolSource::Bytes(BytesTool { component: name.clone(), call, parameters });
     true
 }

@@ -40,6 +40,7 @@ fn request(grants: Vec<HttpGrant>, arguments: Value) -> Value {
 fn request_within(limits: Limits, grants: Vec<HttpGrant>, arguments: Value) -> Value {
     let call = Call {
         name: "request".into(),
+        function: None,
         action: Action::Run,
         arguments: arguments.to_string(),
         answers: "{}".into(),

@@ -45,6 +45,21 @@ fn components_are_loaded_or_refused_and_end() {
 }
 
 #[test]
+fn results_of_core_modules_are_read_or_refused() {
+    run("core");
+}
+
+#[test]
+fn plugins_stay_within_their_limits() {
+    run("plugin");
+}
+
+#[test]
+fn functions_return_their_arguments() {
+    run("functions");
+}
+
+#[test]
 fn learn_accepts_the_same_subjects_as_a_simple_model() {
     run("learn");
 }

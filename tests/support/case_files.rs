@@ -21,8 +21,8 @@
 //! - `include FILE` runs the steps of a file in the directory of the case.
 //! - `toolsets NAME…`, `untrusted` and `own cache` describe the workspace and come first;
 //!   `new workspace` drops it, and the next one is described in the same way.
-//! - `file PATH`, `component PATH` (a tool with this description), `own config`, `hex PATH` (bytes)
-//!   and `stdin` (of the next command) have content. A last line `\ no newline` removes the newline
+//! - `file PATH`, `component PATH` (a tool with this description), `own config`, `hex PATH` (bytes),
+//!   `wat PATH` (a component or module in the text format) and `stdin` (of the next command) have content. A last line `\ no newline` removes the newline
 //!   before it.
 //! - `copy FROM TO`, `dir PATH`, `link PATH TARGET`, `mode OCTAL PATH`, `remove PATH`, and
 //!   `cd PATH` for the commands that follow.
@@ -206,6 +206,7 @@ impl Case {
                 };
                 drop(workspace.file(path, component));
             }
+            ("wat", [path]) => drop(workspace.file(path, wat::parse_str(content).unwrap())),
             ("hex", [path]) => {
                 let digits: Vec<_> = content.bytes().filter(u8::is_ascii_hexdigit).collect();
                 let byte =

@@ -54,6 +54,7 @@ fn call_unchecked(workspace: &Workspace, arguments: Value) -> String {
     let call = Call {
         // The name is part of the answer, so both use the same name.
         name: "builtin".into(),
+        function: None,
         action: kitbag::contract::Action::Run,
         arguments: arguments.to_string(),
         answers: "{}".into(),

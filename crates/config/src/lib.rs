@@ -57,11 +57,12 @@ pub use advise::path_refusal::PathRefusal;
 pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use config::rows::Row;
 pub use config::{
-    Audit, AuditSync, BytesTool, Config, ConfiguredGrants, ConfiguredTool, IgnoredWorkspace,
-    LeakAllowance, LocalTool, LockedManifest, LockedTool, NameResolution, Network, Output,
-    Parameter, ParameterType, Parameters, Person, PersonName, PersonNameError, Recorded, RootFile,
-    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ToolApproval,
-    ToolRate, ToolSource, Topic, Trust, secret_destinations, set_secret_command,
+    Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
+    ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool,
+    NameResolution, Network, Output, Parameter, ParameterType, Parameters, Person, PersonName,
+    PersonNameError, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
+    SecretStoreKind, Template, ToolApproval, ToolRate, ToolSource, Topic, Trust,
+    secret_destinations, set_secret_command,
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};

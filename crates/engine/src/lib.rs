@@ -14,12 +14,15 @@ mod content;
 mod description;
 mod embed;
 mod engines;
+mod function_docs;
 mod inspect;
+mod lane;
 mod limits;
 mod load_error;
 mod metering;
 mod section;
 mod sys;
+mod translate;
 mod wait;
 
 pub use artifact::{EmbeddedArtifact, NativeCode, load_compiled, load_verified};
@@ -36,12 +39,15 @@ pub use content::{Content, check_pins};
 pub use description::DescribeResult;
 pub use embed::EmbeddedComponent;
 pub use engines::{Engines, config};
+pub use function_docs::{FunctionDocs, function_docs};
 pub use inspect::{
     Export, INSTANCE_BYTES, Import, Inspection, RUN_TYPE, ReadComponent, Support, inspect_file,
-    read_component,
+    lane_of, read_component,
 };
+pub use lane::{CORE_INSTANCE, ExportKind, Lane, PLUGIN_INSTANCE, PREVIEW_1};
 pub use limits::{COMPONENT_BYTES, INSTANCES, STACK_BYTES};
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
 pub use section::described as described_section;
+pub use translate::{CORE_OUTPUT, PLUGIN_KERNEL, PLUGIN_USER, demangle};
 pub use wait::{Compiling, Patient, Wait, Waiter};

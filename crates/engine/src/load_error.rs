@@ -210,12 +210,25 @@ pub enum InvalidComponent {
          name the component it was made from"
     )]
     Precompiled,
-    /// The file is a core module.
+    /// The file is a core module for an unknown host.
     #[error(
-        "this is a core WebAssembly module, not a component; build it for `wasm32-wasip2`, or wrap \
-         it with `wasm-tools component new`"
+        "this is a core WebAssembly module that kitbag cannot call{}; kitbag runs modules with \
+         `_start` for WASI preview 1; build other tools as components, for `wasm32-wasip2`",
+        has(items)
     )]
-    CoreModule,
+    Module {
+        /// The modules from which it imports, and its exports.
+        items: Vec<String>,
+    },
+    /// The module cannot be translated to a component.
+    #[error("the module cannot be translated to a component: {0}")]
+    Translate(String),
+    /// The component has an item of a name that only kitbag may use.
+    #[error("the component has `{}`, a name that is reserved for kitbag", shown(name))]
+    Reserved {
+        /// The name.
+        name: String,
+    },
     /// The file is truncated or violates the format.
     #[error("this is not a valid component: {0}")]
     Malformed(String),
@@ -228,23 +241,35 @@ pub enum InvalidComponent {
          with the target `wasm32-wasip2`"
     )]
     Wasi3,
-    /// The component does not export a function `run`.
+    /// The component exports nothing that kitbag can call.
     #[error(
-        "the component does not export `run`{}; a tool must export the world `tool` of `wit/tool.wit`, in \
-         Rust with `kitbag_sdk::export!`",
+        "the component exports nothing that kitbag can call{}; a tool exports the world `tool` of \
+         `wit/tool.wit`, in Rust with `kitbag_sdk::export!`, or is a command with `wasi:cli/run`",
         made_for(other)
     )]
     NoRun {
         /// Imports and exports of another host.
         other: Vec<String>,
     },
-    /// The component exports `wasi:cli/run` of a program, but no function `run`.
+    /// The component exports functions, but none that can be called with JSON.
+    #[error("the component exports no function that kitbag can call{}", omissions(omitted))]
+    NoFunction {
+        /// The exported functions, each with the reason.
+        omitted: Vec<(String, String)>,
+    },
+    /// A function of IronClaw's interfaces has a type that none of the known versions has.
     #[error(
-        "the component is a program and not a tool: it exports `wasi:cli/run`, not `run`; build a \
-         library, in Rust with `crate-type = [\"cdylib\"]`, which exports the world `tool` of \
-         `wit/tool.wit`"
+        "the component is made for IronClaw, but the type of `{}` in `{}` is not that of the versions \
+         0.2 to 0.4.1, which this kitbag supports",
+        shown(function),
+        shown(interface)
     )]
-    Program,
+    AgentType {
+        /// The name of the interface, with its version.
+        interface: String,
+        /// The name of the function.
+        function: String,
+    },
     /// The type of `run` is not that of a tool.
     #[error(
         "the type of the component's `run` is not that of a tool\n   found: {found}\nexpected: {expected}"
@@ -411,18 +436,50 @@ fn list(imports: &[String]) -> String {
     }
 }
 
-/// Names the host that a component without `run` was made for, by its interfaces.
+/// The hosts whose tools kitbag does not run, by the prefix of their interfaces.
+const HOSTS: [(&str, &str); 5] = [
+    ("act:", "ACT"),
+    ("near:agent/", "IronClaw"),
+    ("wasi:http/incoming-handler", "an HTTP server"),
+    ("wasi:http/handler", "an HTTP server"),
+    ("spin:", "Spin"),
+];
+
+/// Names the host that a component was made for, by its interfaces.
 fn made_for(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!(": it is made for another host, with {}", list(names)),
+    let host = HOSTS.iter().find(|(prefix, _)| names.iter().any(|name| name.starts_with(prefix)));
+    match (names, host) {
+        ([], _) => String::new(),
+        (names, None) => format!(": it is made for another host, with {}", list(names)),
+        (names, Some((_, host))) => format!(": it is made for {host}, with {}", list(names)),
+    }
+}
+
+/// Names the items of a module.
+fn has(items: &[String]) -> String {
+    match items {
+        [] => ": it has no imports and exports".to_owned(),
+        items => format!(": it has {}", list(items)),
+    }
+}
+
+/// Names functions and the reasons why they cannot be called.
+fn omissions(omitted: &[(String, String)]) -> String {
+    const MOST: usize = 5;
+    let reasons: Vec<_> = omitted.iter().map(|(name, why)| format!("`{name}` {why}")).collect();
+    match reasons.get(..MOST) {
+        None if reasons.is_empty() => String::new(),
+        None => format!(": {}", reasons.join(", ")),
+        Some(first) => format!(": {}, …", first.join(", ")),
     }
 }
 
 /// Returns advice about an import, if known.
 fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
-    if any("wasi:") {
+    if any("extism:host/user::") {
+        "; the functions of `extism:host/user` are those of the plugin's own host".into()
+    } else if any("wasi:") {
         "; it provides WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
          without a network"
             .into()

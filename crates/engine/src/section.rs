@@ -55,7 +55,7 @@ pub(crate) fn version(component: &[u8]) -> Option<String> {
 
 /// Calls `visit` with the name and data of each custom section and its enclosing items, outermost
 /// first. Skips functions. `None` if the component is malformed.
-fn custom_sections<'a>(
+pub(crate) fn custom_sections<'a>(
     component: &'a [u8],
     mut visit: impl FnMut(&[Encoding], &'a str, &'a [u8]),
 ) -> Option<()> {

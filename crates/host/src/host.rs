@@ -8,14 +8,14 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
-    Content as _, DescribeResult, DiskCache, Engines, Key, LoadError, Metering, OpenComponent,
-    check_pins, config, described_section, digest_of_bytes,
+    Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering,
+    OpenComponent, check_pins, config, described_section, digest_of_bytes, lane_of,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use wasmtime::Engine;
-use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::component::InstancePre;
 
 use crate::call::context::RunContext;
 use crate::call::native;
@@ -26,6 +26,7 @@ use crate::component::support::SUPPORT;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::description::NotNow;
 use crate::error::CallError;
+use crate::lanes::Entry;
 use crate::pool::pool;
 use crate::schedule::blocking::{block_on, in_own_runtime, set_outer_runtime};
 use crate::schedule::budget::{MemoryBudget, Reservation, ServerMemory};
@@ -173,6 +174,18 @@ impl Host {
             Ok(Some(entry)) => Some(entry.described),
             Ok(None) | Err(_) => cache.remembered(*digest),
         })
+    }
+
+    /// Recognises the lane of a component without compiling it. `None` if it cannot be read or is
+    /// not made for a known host.
+    pub fn lane(&self, source: &ComponentSource, metering: Metering) -> Option<Lane> {
+        if let ComponentSource::Embedded(_) = source {
+            return Some(Lane::Run);
+        }
+        match self.0.components.loaded(source, metering) {
+            Some(component) => Some(component.lane()),
+            None => lane_of(&content(source)?),
+        }
     }
 
     /// Returns the cached description of the component with this digest.
@@ -388,10 +401,9 @@ impl Host {
         timer: &'a Timer,
         metering: Metering,
         memory: &'a MemoryBudget,
-    ) -> impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow> + 'a
-    {
-        move |instance, export| {
-            let asked = block_on(|| call::describe(timer, metering, instance, export, memory));
+    ) -> impl Fn(&Entry, &InstancePre<State>) -> Result<DescribeResult, NotNow> + 'a {
+        move |entry, instance| {
+            let asked = block_on(|| call::describe(timer, metering, entry, instance, memory));
             asked.unwrap_or_else(|error| Err(NotNow(error.to_string())))
         }
     }

@@ -17,7 +17,7 @@ pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
 
 /// Maximum data that the host copies from a guest at once (an answer, or an argument of a host
 /// function), unless the output limit is larger or the guest's own memory is smaller.
-const HOST_DATA: ByteSize = ByteSize::mib(16);
+pub(crate) const HOST_DATA: ByteSize = ByteSize::mib(16);
 
 /// Returns the maximum data that the host copies at once from a guest with these limits. Larger
 /// than the output limit, so that a longer answer can be truncated.

@@ -319,6 +319,7 @@ impl ToolboxError {
             // These messages name a cause but no way to weaken a protection.
             Self::UnknownTool { nearest: None, .. }
             | Self::MissingComponent { .. }
+            | Self::NotCallable { .. }
             | Self::Arguments { .. }
             | Self::Masked { .. }
             | Self::Output { .. }

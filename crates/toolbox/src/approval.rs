@@ -115,7 +115,9 @@ pub(crate) fn settle(
     let own = match (&call.tool.source, component) {
         (ToolSource::Local(_) | ToolSource::Bytes(_), Some(component)) => {
             let says = component.description();
-            says.and_then(|says| says.tool(call.tool.name.as_str()))
+            says.and_then(|says| {
+                says.tool(call.call.function.as_deref().unwrap_or(call.tool.name.as_str()))
+            })
         }
         _ => None,
     };

@@ -57,6 +57,14 @@ pub enum ToolboxError {
         /// The difference, and how to display it.
         reason: String,
     },
+    /// The component has no tool of the configured name, or cannot be called in the configured form.
+    #[error("kitbag cannot call the tool `{tool}`: {reason}")]
+    NotCallable {
+        /// The tool.
+        tool: String,
+        /// The problem, and how to fix it.
+        reason: String,
+    },
     /// One of several tools cannot be loaded.
     #[error("the tool `{tool}` cannot be loaded")]
     Load {
@@ -400,6 +408,7 @@ impl ToolboxError {
             },
             Self::MissingComponent { .. } => ErrorKind::MissingFile,
             Self::NotAsRecorded { .. } => ErrorKind::Changed,
+            Self::NotCallable { .. } => ErrorKind::Configuration,
             Self::Load { source, .. } => source.kind(),
             Self::Arguments { .. } | Self::Masked { .. } => ErrorKind::Arguments,
             Self::Output { .. }

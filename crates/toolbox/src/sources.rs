@@ -1,5 +1,6 @@
 //! The sources of tools.
 
+pub(crate) mod command;
 mod component;
 pub(crate) mod native;
 mod program;

@@ -393,6 +393,7 @@ fn the_host_checks_grants_again() {
         }];
         let call = Call {
             name: "probe".into(),
+            function: None,
             action: Action::Run,
             arguments: arguments.into(),
             answers: "{}".into(),

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 use kitbag::Config;
 use kitbag::base::shell;
+use kitbag::base::text::shown;
 use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::ToolName;
 use kitbag::host::DescribeResult;
 use kitbag::toolbox::RecordedDescription;
 use kitbag::toolbox::consent::Consent;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::grants::{Bounds, GrantSelection, RequestedSettings};
 use self::source::{OtherProgram, Source};
@@ -55,7 +56,8 @@ pub(crate) struct Args {
     /// Name the tool [default: its own name, otherwise the name of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<ToolName>,
-    /// Select this tool of a component or a configuration with several
+    /// Select this tool of a component or a configuration with several [default: all tools of a
+    /// component]
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Add the tool for all workspaces, beside your user config
@@ -92,73 +94,117 @@ impl Args {
         let place = ToolFiles::new(layer, config)?;
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
-        let own = self.chosen(&described)?;
-        let name = match &self.name {
-            Some(name) => name.clone(),
-            None => own.unwrap_or_else(|| source.name(&described)),
-        };
-        check_known_inside(&described, &name)?;
-        let is_unfinished = check_free(config, &place, &name, &source)?;
         let bounds = Bounds { config, layer, home: home.as_deref() };
-        let mut asked = RequestedSettings::of(&source, &described, &name, &bounds);
+        let found = Found { source, described, place, bounds };
+        let tools = self.chosen(&found)?;
+        // Nothing is added if one of the names is taken.
+        for tool in &tools {
+            check_free(config, &found.place, &tool.name, &found.source)?;
+        }
+        let mut values = Vec::new();
+        let mut exit = Exit::Done;
+        for tool in &tools {
+            let (value, ended) = self.add(tool, &found, &global)?;
+            values.extend(value);
+            exit = ended;
+        }
+        match (global.json, &values[..]) {
+            (true, [only]) => output::json(only)?,
+            (true, _) => output::json(&json!({ "tools": values }))?,
+            (false, _) => {}
+        }
+        Ok(exit)
+    }
+
+    /// Adds one tool of a component. Returns its JSON for `--json`.
+    fn add(
+        &self,
+        tool: &ChosenTool,
+        found: &Found<'_>,
+        global: &Global,
+    ) -> Result<(Option<Value>, Exit), CliError> {
+        let ChosenTool { name, own } = tool;
+        let Found { source, described, place, bounds } = found;
+        let (config, layer) = (bounds.config, bounds.layer);
+        let is_unfinished = check_free(config, place, name, source)?;
+        let mut asked = RequestedSettings::of(source, described, own, bounds);
+        let is_one_of_several = described.description().is_some_and(|it| it.tools.len() > 1);
+        let function = (is_one_of_several && *own != name.as_str())
+            .then(|| ("function".to_owned(), toml_edit::value(own.as_str())));
         let text = place.config_text()?;
         let table = |asked: &RequestedSettings, granted: &GrantSelection| ToolTable {
             name: name.to_string(),
             origin: place.origin(&source.origin),
             wasm: place.written(&place.component(name.as_str())),
-            keys: asked.keys.clone(),
+            keys: function.iter().chain(&asked.keys).cloned().collect(),
             grants: asked.written(granted),
         };
         asked.without_invalid(|asked| {
             let table = table(asked, &GrantSelection::Requested);
             let text = place.with_table(&table, &text, is_unfinished)?;
-            trial::read(trial::with_config(&global, layer, text)?)
+            trial::read(trial::with_config(global, layer, text)?)
         })?;
-        let groups = wording::groups(&asked, &name, &bounds);
-        let consent = screen::consent(&name, &source, &described, &asked, &groups, &bounds);
+        let groups = wording::groups(&asked, name, bounds);
+        let consent = screen::consent(tool, source, described, &asked, &groups, bounds);
         let addition = Addition {
-            parts: source.parts(&described, &name),
+            parts: source.parts(described, own),
             name: name.clone(),
-            source: &source,
+            source,
             asked: &asked,
             groups: &groups,
-            place: &place,
+            place,
             is_unfinished,
             is_new_workspace: !config.has_workspace,
         };
         if global.json && !self.yes {
             let error = CliError::NotAgreed(ask_with_yes(&addition.name));
-            output::json(&addition.as_value(None))?;
             output::note(&error.report());
-            return Ok(error.exit());
+            return Ok((Some(addition.as_value(None)), error.exit()));
         }
         let granted = self.agreed(&addition, &consent, global.json)?;
-        addition.write(&table(&asked, &granted), &global)?;
-        addition.report(&granted, global.json)?;
-        Ok(Exit::Done)
+        addition.write(&table(&asked, &granted), global)?;
+        Ok((addition.report(&granted, global.json)?, Exit::Done))
     }
 
-    /// Returns the requested tool of a component. `None` if it has at most one.
-    fn chosen(&self, described: &DescribeResult) -> Result<Option<ToolName>, CliError> {
-        let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
+    /// Returns the tools of a component to add: the requested tool, or all of them.
+    fn chosen(&self, found: &Found<'_>) -> Result<Vec<ChosenTool>, CliError> {
+        let description = found.described.description();
+        let tools = description.map(|says| &says.tools[..]).unwrap_or_default();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let all = || kitbag::base::text::alternatives(&names);
+        // `--tool` selected a tool of the manifest, or of another program's configuration.
+        let is_selected = |own: &String| match found.source.foreign() {
+            Some(manifest) => self.from.is_some() && names.len() <= 1 || manifest.has_tool(own),
+            None => false,
+        };
         match &self.tool {
             Some(own) if names.contains(&own.as_str()) => {
-                let name = ToolName::new(own.as_str());
-                name.map(Some).map_err(|error| CliError::Usage(error.to_string()))
+                let name = self.name.clone().unwrap_or_else(|| valid_name(own));
+                Ok(vec![ChosenTool { name, own: own.clone() }])
             }
-            // `--tool` already selected a tool of the configuration.
-            Some(_) if self.from.is_some() && names.len() <= 1 => Ok(None),
-            Some(own) if !names.is_empty() => Err(CliError::Usage(format!(
-                "the component has no tool `{own}`; its tools are {}",
-                all()
-            ))),
-            None if names.len() > 1 => Err(CliError::Usage(format!(
-                "the component has several tools: choose {} with `--tool`",
-                all()
-            ))),
-            _ => Ok(None),
+            Some(own) if !names.is_empty() && !is_selected(own) => {
+                Err(CliError::Usage(format!(
+                    "the component has no tool `{}`; its tools are {}",
+                    shown(own),
+                    all()
+                )))
+            }
+            None if names.len() > 1 => match &self.name {
+                Some(_) => Err(CliError::Usage(format!(
+                    "the component has several tools: choose {} with `--tool`, or omit `--name` to \
+                     add all of them",
+                    all()
+                ))),
+                None => Ok(ChosenTool::all(&names, found)),
+            },
+            _ => {
+                let name = match &self.name {
+                    Some(name) => name.clone(),
+                    None => found.source.name(&found.described),
+                };
+                let own = name.to_string();
+                Ok(vec![ChosenTool { name, own }])
+            }
         }
     }
 
@@ -206,6 +252,48 @@ impl Args {
     }
 }
 
+/// A component that was read, and the files to which its tools are added.
+struct Found<'a> {
+    source: Source,
+    described: DescribeResult,
+    place: ToolFiles,
+    bounds: Bounds<'a>,
+}
+
+/// A tool that is added.
+pub(crate) struct ChosenTool {
+    pub(crate) name: ToolName,
+    /// The component's own name of the tool.
+    pub(crate) own: String,
+}
+
+impl ChosenTool {
+    /// Returns all tools of a component. A name that is taken gets the name of the file as a prefix.
+    fn all(names: &[&str], found: &Found<'_>) -> Vec<Self> {
+        let file = crate::commands::name_of(&found.source.path);
+        let mut chosen: Vec<Self> = Vec::new();
+        for own in names {
+            let plain = valid_name(own);
+            let is_taken = found.bounds.config.tools.contains_key(&plain)
+                || chosen.iter().any(|other| other.name == plain);
+            let name = if is_taken { valid_name(&format!("{file}_{own}")) } else { plain };
+            chosen.push(Self { name, own: (*own).to_owned() });
+        }
+        chosen
+    }
+}
+
+/// Returns the name of a tool that is most similar to a component's own name.
+fn valid_name(own: &str) -> ToolName {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let mut name: String = own.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        name.insert(0, '_');
+    }
+    name.truncate(ToolName::MAX_LEN);
+    ToolName::new(name).expect("it has only allowed characters")
+}
+
 fn not_added(name: &ToolName) -> CliError {
     CliError::NotAgreed(format!("`{name}` was not added"))
 }
@@ -228,17 +316,6 @@ fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliEr
         true => GrantSelection::Nothing,
         false => GrantSelection::Kinds(kinds),
     })
-}
-
-/// Checks that a component with several tools has a tool of this name.
-fn check_known_inside(described: &DescribeResult, name: &ToolName) -> Result<(), CliError> {
-    let tools = described.description().map(|says| &says.tools[..]).unwrap_or_default();
-    match tools.len() > 1 && !tools.iter().any(|tool| tool.name == name.as_str()) {
-        true => Err(CliError::Usage(format!(
-            "the component has several tools, and none is named `{name}`; omit `--name`"
-        ))),
-        false => Ok(()),
-    }
 }
 
 fn ask_with_yes(name: &ToolName) -> String {
@@ -361,13 +438,14 @@ impl Addition<'_> {
     }
 
     /// Returns the JSON for `--json`, with the granted grants after the tool was added.
-    fn as_value(&self, granted: Option<&GrantSelection>) -> serde_json::Value {
+    fn as_value(&self, granted: Option<&GrantSelection>) -> Value {
         let (place, name) = (self.place, &self.name);
         let inspection = &self.source.component.inspection;
         let unexplained = screen::unexplained(inspection, self.asked).into_iter();
         let requested = self.asked.grants.iter();
         json!({
             "name": name,
+            "lane": inspection.lane,
             "added": granted.is_some(),
             "granted": granted.map(|granted| match granted {
                 GrantSelection::Nothing => json!("none"),
@@ -388,11 +466,12 @@ impl Addition<'_> {
         })
     }
 
-    fn report(&self, granted: &GrantSelection, as_json: bool) -> Result<(), CliError> {
+    /// Reports the addition, or returns the JSON for `--json`.
+    fn report(&self, granted: &GrantSelection, as_json: bool) -> Result<Option<Value>, CliError> {
         let (place, name) = (self.place, &self.name);
         let path = place.component(name.as_str());
         if as_json {
-            return output::json(&self.as_value(Some(granted)));
+            return Ok(Some(self.as_value(Some(granted))));
         }
         let granted = match granted {
             GrantSelection::Kinds(keys) => {
@@ -409,7 +488,8 @@ impl Addition<'_> {
             place.shown(&place.config),
             shell::command(["kitbag", "run", name.as_str()]),
             shell::command(["kitbag", "describe", name.as_str()]),
-        ))
+        ))?;
+        Ok(None)
     }
 }
 

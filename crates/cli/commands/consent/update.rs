@@ -93,14 +93,14 @@ impl Args {
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
-        let mut new = recorded(&source, source.parts(&described, name), &place);
+        let mut new = recorded(&source, source.parts(&described, tool.own_name()), &place);
         if self.path.is_none()
             && let Some(old) = old
         {
             keep_source(&mut new, old, &place);
         }
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
-        let difference = Difference::new(old, &new, &source, &config.network);
+        let difference = Difference::new(old, &new, &source, (tool.own_name(), &config.network));
         let is_there = || {
             self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
         };
@@ -116,7 +116,7 @@ impl Args {
         let is_interactive = consent::is_interactive(global.json) && !self.yes;
         if !global.json && !is_agreed {
             let bounds = Bounds { config, layer: place.layer, home: home.as_deref() };
-            let asked = RequestedSettings::of(&source, &described, name, &bounds);
+            let asked = RequestedSettings::of(&source, &described, tool.own_name(), &bounds);
             let reader = Reader::new(name, &bounds);
             let mut consent = difference.consent(name, before.as_ref(), &described, &reader);
             let inspection = &source.component.inspection;
@@ -196,6 +196,8 @@ impl Args {
 struct Difference<'a> {
     old: Option<&'a LockedTool>,
     new: &'a LockedTool,
+    /// The component's own name of the tool.
+    own: &'a str,
     network: &'a Network,
     requested: Vec<RequestedGrant>,
 }
@@ -205,14 +207,14 @@ impl<'a> Difference<'a> {
         old: Option<&'a LockedTool>,
         new: &'a LockedTool,
         source: &Source,
-        network: &'a Network,
+        (own, network): (&'a str, &'a Network),
     ) -> Self {
         let requested = match (&source.manifest, &new.manifest) {
             (Some(manifest), _) => requests::grants(&manifest.content),
             (None, Some(recorded)) => requests::recorded_grants(recorded),
             (None, None) => Vec::new(),
         };
-        Self { old, new, network, requested }
+        Self { old, new, own, network, requested }
     }
 
     /// Returns the difference as JSON, with the requests of the component and of the manifest.
@@ -283,7 +285,7 @@ impl<'a> Difference<'a> {
         let new = self.new;
         let said = |described: Option<&DescribeResult>, part: fn(&Description, &str) -> String| {
             let description = described.and_then(DescribeResult::description);
-            description.map(|description| part(description, name.as_str()))
+            description.map(|description| part(description, self.own))
         };
         let more = "`--all` shows them".to_owned();
         let mut items = self.requests(name, now);
@@ -343,7 +345,7 @@ impl<'a> Difference<'a> {
     }
 
     fn requests(&self, name: &ToolName, now: &DescribeResult) -> Vec<RequestItem> {
-        let says = now.description().and_then(|says| says.tool(name.as_str()));
+        let says = now.description().and_then(|says| says.tool(self.own));
         let grants = says.and_then(|says| says.grants.as_ref());
         let requested = grants.and_then(|grants| RequestedGrants::read(grants).ok());
         let requests: Vec<_> = requested.iter().flat_map(RequestedGrants::requests).collect();

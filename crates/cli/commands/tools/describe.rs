@@ -135,6 +135,9 @@ fn as_text(tool: &Tool) -> String {
             )
         }
     };
+    if let Some(lane) = tool.lane.filter(|lane| lane.is_foreign()) {
+        let _ = writeln!(text, "Kind: {}; has only the grants below", lane.words());
+    }
     let mut section = |title: &str, origin: &Origin, body: &str| {
         let _ = write!(text, "\n{title} [{origin}]\n");
         for line in body.lines() {
@@ -231,6 +234,7 @@ fn as_json(tool: &Tool, disabled: Option<&Disabled>) -> Value {
             ToolSource::Bytes(_) => json!({ "bytes": true }),
             ToolSource::Native => json!({ "native": true }),
         },
+        "lane": tool.lane,
         "title": text(&tool.title),
         "description": text(&tool.description),
         "inputSchema": sourced(json!(tool.input_schema.value), &tool.input_schema.origin),

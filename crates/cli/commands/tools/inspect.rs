@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use kitbag::base::ByteSize;
 use kitbag::base::text::{printable, shown};
-use kitbag::host::{DescribeResult, Inspection, SOCKETS_ADVICE, inspect_file};
+use kitbag::host::{DescribeResult, Import, Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};
 
@@ -61,6 +61,9 @@ fn as_text(inspection: &Inspection) -> String {
     if let Some(contract) = &inspection.contract {
         let _ = writeln!(text, "Types: {contract}");
     }
+    if let Some(lane) = inspection.lane.filter(|lane| lane.is_foreign()) {
+        let _ = writeln!(text, "Kind: {}; has no grants by default", lane.words());
+    }
     text.push_str(&description(inspection));
     text.push_str("\nExports\n");
     for export in &inspection.exports {
@@ -71,7 +74,8 @@ fn as_text(inspection: &Inspection) -> String {
         text.push_str("  nothing\n");
     }
     // An import without a colon is a type that the world uses; its interface is listed as well.
-    for import in inspection.imports.iter().filter(|import| import.name.contains(':')) {
+    let is_listed = |import: &&Import| inspection.is_module || import.name.contains(':');
+    for import in inspection.imports.iter().filter(is_listed) {
         let _ = writeln!(text, "  {}: {}", import.name, import.offered.unwrap_or("NOT OFFERED"));
     }
     if inspection.uses_sockets() {
@@ -90,6 +94,9 @@ fn description(inspection: &Inspection) -> String {
             "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()
         }
         (Some(_), false) => "Description: the section `kitbag:describe`\n".to_owned(),
+        (None, _) if inspection.lane.is_some_and(|lane| lane.is_foreign()) => {
+            return "Description: by kitbag, after compiling\n".into();
+        }
         (None, true) => return "Description: the result of `describe`, after compiling\n".into(),
         (None, false) => return "Description: none\n".into(),
     };

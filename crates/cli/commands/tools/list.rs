@@ -99,6 +99,7 @@ fn as_json(tool: Summary) -> serde_json::Value {
     json!({
         "name": tool.name,
         "source": tool.source,
+        "lane": tool.lane,
         "toolset": tool.toolset,
         "reach": tool.reach,
         "unavailable": tool.unavailable,
@@ -163,7 +164,11 @@ impl Group {
 /// Returns the columns of a tool: its name, its access, its origin unless built in, and its
 /// description.
 fn row(tool: &Summary) -> Vec<String> {
-    let source = tool.toolset.is_none().then(|| shown(&tool.source).to_string());
+    let source = tool.toolset.is_none().then(|| {
+        let lane = tool.lane.filter(|lane| lane.is_foreign());
+        let words = lane.map(|lane| format!(", {}", lane.words())).unwrap_or_default();
+        format!("{}{words}", shown(&tool.source))
+    });
     let description = tool.description.as_deref().unwrap_or_default();
     let mut row = vec![format!("  {}", tool.name)];
     row.push(tool.reach.clone().unwrap_or_default());

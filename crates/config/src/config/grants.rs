@@ -117,6 +117,23 @@ impl ConfiguredGrants {
         self.places.get(&(DENY, pattern.to_string()))
     }
 
+    /// Returns whether the workspace is granted only because no file says otherwise.
+    pub fn has_default_workspace(&self) -> bool {
+        *self.origin_of(DirectoryGrant::KEY) == Origin::Default
+            && !self.value.directories.is_empty()
+    }
+
+    /// Returns the grants of a tool that was made for another host: without the workspace, unless a
+    /// file grants it.
+    #[must_use]
+    pub fn without_default_workspace(&self) -> Self {
+        let mut grants = self.clone();
+        if grants.has_default_workspace() {
+            grants.value_mut().directories.clear();
+        }
+        grants
+    }
+
     /// Returns whether any layer sets the grants of a kind.
     pub fn has(&self, kind: &str) -> bool {
         self.origins.contains_key(kind)

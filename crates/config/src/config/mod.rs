@@ -1,6 +1,7 @@
 //! The configuration in effect: the layers merged and checked, with defaults.
 
 mod audit;
+mod command;
 mod directory;
 mod grants;
 mod network;
@@ -16,6 +17,7 @@ mod topic;
 mod trust;
 
 pub use audit::{Audit, AuditSync};
+pub use command::{CommandTemplate, ComponentCall, Template};
 pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
 pub use grants::ConfiguredGrants;
 pub(crate) use grants::workspace_grant;
@@ -219,7 +221,8 @@ impl Config {
         let mut grants = ConfiguredGrants::default();
         let directories = Sourced::default(vec![workspace_grant(host, identity)]);
         grants.set(|grants| &mut grants.directories, directories);
-        let source = BytesTool { component: name.clone(), parameters: None };
+        let source =
+            BytesTool { component: name.clone(), call: ComponentCall::default(), parameters: None };
         let source = Sourced { value: ToolSource::Bytes(source), origin: Origin::Caller };
         let approve = self.default_approval();
         ConfiguredTool {

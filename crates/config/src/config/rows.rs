@@ -9,8 +9,8 @@ use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    Config, ConfiguredGrants, ConfiguredTool, LeakAllowance, Parameter, Parameters, RootFile,
-    SecretStoreKind, ToolRate, ToolSource, Topic,
+    CommandTemplate, Config, ConfiguredGrants, ConfiguredTool, LeakAllowance, Parameter,
+    Parameters, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
@@ -241,6 +241,18 @@ impl Rows {
                 self.text(key.key("replaces"), &script.replaces);
             }
             ToolSource::Bytes(_) | ToolSource::Native => {}
+        }
+        if let Some(call) = source.value.component_call() {
+            self.text(key.key("function"), &call.function);
+            if let Some(command) = &call.command {
+                let texts = |command: &CommandTemplate| {
+                    command.arguments.iter().map(Template::as_str).collect()
+                };
+                self.add(key.key("command"), command, texts);
+                if let Some(stdin) = &command.value.stdin {
+                    self.add(key.key("stdin"), command, |_| stdin.as_str().into());
+                }
+            }
         }
         self.add(key.key("enable"), &tool.enable, |enable| (*enable).into());
         self.text(key.key("title"), &tool.title);

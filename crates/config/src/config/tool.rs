@@ -9,6 +9,7 @@ use kitbag_contract::{Pin, ToolName};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Rates};
 use serde_json::{Map, Value};
 
+use super::command::ComponentCall;
 use super::grants::ConfiguredGrants;
 use super::parameters::Parameters;
 use super::record::Recorded;
@@ -36,8 +37,8 @@ pub struct ConfiguredTool {
     pub description: Option<Sourced<String>>,
     /// The grants. Host directories are canonical and exist, unless the tool is disabled.
     ///
-    /// Default for a component: the workspace, read-only, at `/workspace`; for a built-in: the
-    /// access to the workspace that it declares, if any.
+    /// Default for a component: the workspace, read-only, at `/workspace`, unless it was made for
+    /// another host; for a built-in: the access to the workspace that it declares, if any.
     pub grants: ConfiguredGrants,
     /// The limits of one call.
     pub limits: EffectiveLimits,
@@ -107,6 +108,8 @@ pub struct LocalTool {
     pub dev: Sourced<bool>,
     /// The built-in that the tool replaces.
     pub replaces: Option<Sourced<String>>,
+    /// The part of the component that the tool calls.
+    pub call: ComponentCall,
     /// The arguments. `None`: the tool's own declaration.
     pub parameters: Option<Parameters>,
 }
@@ -133,6 +136,8 @@ pub struct ScriptTool {
 pub struct BytesTool {
     /// The name under which the program provides the component.
     pub component: ToolName,
+    /// The part of the component that the tool calls.
+    pub call: ComponentCall,
     /// The arguments. `None`: the tool's own declaration.
     pub parameters: Option<Parameters>,
 }
@@ -157,10 +162,20 @@ impl ConfiguredTool {
         }
     }
 
+    /// Returns the component's own name of the tool: the configured one, otherwise the tool's name.
+    pub fn own_name(&self) -> &str {
+        let call = self.source.value.component_call();
+        let function = call.and_then(|call| call.function.as_ref());
+        function.map_or(self.name.as_str(), |function| &function.value)
+    }
+
     /// Turns the tool off and keeps only its name and its source.
     pub(crate) fn turn_off(&mut self, reason: Disabled) {
         match &mut self.source.value {
-            ToolSource::Local(local) => (local.replaces, local.parameters) = (None, None),
+            ToolSource::Local(local) => {
+                (local.replaces, local.parameters) = (None, None);
+                local.call = ComponentCall::default();
+            }
             ToolSource::Script(script) => script.replaces = None,
             ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {}
         }
@@ -207,6 +222,15 @@ impl ToolSource {
         }
     }
 
+    /// Returns the part of a component that is not built in which the tool calls.
+    pub fn component_call(&self) -> Option<&ComponentCall> {
+        match self {
+            Self::Local(local) => Some(&local.call),
+            Self::Bytes(bytes) => Some(&bytes.call),
+            Self::Builtin { .. } | Self::Script(_) | Self::Native => None,
+        }
+    }
+
     /// Returns the configured arguments of a component or a script. `None`: the tool's own
     /// declaration.
     pub fn parameters(&self) -> Option<&Parameters> {
@@ -226,8 +250,9 @@ impl LocalTool {
         replaces: Option<Sourced<String>>,
         parameters: Option<Parameters>,
     ) -> Self {
+        let call = ComponentCall::default();
         let (pins, dev) = (Arc::default(), Sourced::default(false));
-        Self { wasm, pins, recorded: None, layer: Layer::User, dev, replaces, parameters }
+        Self { wasm, pins, recorded: None, layer: Layer::User, dev, replaces, call, parameters }
     }
 
     /// Requires one more digest of the component. A tool that the user builds has no digests.

@@ -29,6 +29,18 @@ pub(crate) struct ToolConfig {
     /// `~/`.
     #[schemars(extend("examples" = [".kitbag/tools/word_count.wasm"]))]
     pub(crate) wasm: Option<Written<String>>,
+    /// The component's own name of the tool, for a component with several tools. Default: the name
+    /// of this table.
+    #[schemars(extend("examples" = ["list-directory"]))]
+    pub(crate) function: Option<Written<String>>,
+    /// The arguments of a command, without its name. `{name}` is replaced by the argument `name` of
+    /// the call, and never split; an element whose argument is missing is dropped. Default: the
+    /// caller chooses `args` and `stdin`.
+    #[schemars(extend("examples" = [["--count", "{number}", "{path}"]]))]
+    pub(crate) command: Option<Written<Vec<Written<String>>>>,
+    /// The standard input of a command, with `{name}` as in `command`. Default: empty.
+    #[schemars(extend("examples" = ["{text}"]))]
+    pub(crate) stdin: Option<Written<String>>,
     /// The script in `.kitbag/scripts` that gets this name and loses its own. Default: the script
     /// of this name.
     #[schemars(extend("examples" = ["word_stats"]))]
@@ -133,6 +145,9 @@ impl ToolConfig {
             builtin,
             replaces,
             wasm,
+            function,
+            command,
+            stdin,
             script,
             title,
             description,
@@ -146,8 +161,22 @@ impl ToolConfig {
             approve: _,
             answers: _,
         } = self;
-        let texts = [builtin, replaces, wasm, script, title, description];
-        source.is_some() || parameters.is_some() || texts.iter().any(|text| text.is_some())
+        let texts = [builtin, replaces, wasm, function, stdin, script, title, description];
+        source.is_some()
+            || parameters.is_some()
+            || command.is_some()
+            || texts.iter().any(|text| text.is_some())
+    }
+
+    /// Returns the keys that only a component has, with their places.
+    pub(crate) fn call_keys(&self) -> impl Iterator<Item = (&'static str, Span)> {
+        let Self { function, command, stdin, .. } = self;
+        let spans = [
+            ("function", function.as_ref().map(|written| written.span)),
+            ("command", command.as_ref().map(|written| written.span)),
+            ("stdin", stdin.as_ref().map(|written| written.span)),
+        ];
+        spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
     }
 
     /// Returns the keys for the source of a tool that the table has, with their places.

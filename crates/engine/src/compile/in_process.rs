@@ -8,12 +8,14 @@ use crate::artifact::X86_64_FEATURES;
 use crate::engines::config;
 use crate::load_error::InvalidComponent;
 use crate::metering::Metering;
+use crate::translate::translate;
 use crate::wait::Wait;
 
 /// The stack size of a compiling thread: that of a main thread.
 pub(super) const STACK_BYTES: usize = 8 << 20;
 
-/// Compiles on up to `threads` threads and waits for the result.
+/// Translates a core module to a component, compiles on up to `threads` threads and waits for the
+/// result.
 ///
 /// # Errors
 ///
@@ -31,7 +33,11 @@ pub(super) fn artifact(
         .thread_name(|_| "kitbag-compile".into())
         .build()
         .map_err(|error| error.to_string())?;
-    let artifact = pool.install(|| engine.precompile_component(content));
+    let content = match translate(content) {
+        Ok(content) => content,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let artifact = pool.install(|| engine.precompile_component(&content));
     Ok(artifact
         .map(CompiledCode::new)
         .map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))

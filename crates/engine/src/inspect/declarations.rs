@@ -180,8 +180,11 @@ impl Instances {
             (Payload::Version { encoding: Encoding::Component, .. }, _) => self.depth += 1,
             (Payload::End(_), module) => match module.take() {
                 Some(module) => {
-                    if self.depth == 1 {
-                        self.known.push(Some(self.modules.len()));
+                    match self.depth {
+                        // A core module, of which a call has one instance.
+                        0 => self.instantiated.push(Some(self.modules.len())),
+                        1 => self.known.push(Some(self.modules.len())),
+                        _ => {}
                     }
                     self.modules.push(module);
                 }

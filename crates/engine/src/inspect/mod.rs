@@ -1,10 +1,11 @@
-//! Inspects a component without running or compiling it.
+//! Inspects a component or a core module without running or compiling it.
 //!
-//! Every component is inspected before compilation, so that it is refused early with a precise
-//! reason; `kitbag inspect` shows the same result.
+//! Every file is inspected before compilation, so that it is refused early with a precise reason;
+//! `kitbag inspect` shows the same result.
 
 mod declarations;
 mod host;
+mod module;
 mod sockets;
 mod support;
 mod weight;
@@ -16,7 +17,7 @@ use kitbag_base::ContentDigest;
 use kitbag_contract::{PACKAGE, VERSION};
 use serde::Serialize;
 use wasmparser::component_types::{
-    ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId,
+    ComponentAnyTypeId, ComponentEntityType, ComponentInstanceTypeId, ComponentItem,
 };
 use wasmparser::types::{Types, TypesRef};
 use wasmparser::{
@@ -29,6 +30,7 @@ use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
 use crate::cache::digest_of_bytes;
 use crate::description::DescribeResult;
+use crate::lane::{ExportKind, Lane, TRANSLATED};
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::{component_file, section};
 
@@ -56,6 +58,10 @@ const RUN_SHAPE: &str = run_type!("", "", "", "");
 pub struct Inspection {
     /// The size of the file, in bytes.
     pub size: u64,
+    /// The binary interface. `None`: it is not known.
+    pub lane: Option<Lane>,
+    /// True for a core module, which is translated to a component.
+    pub is_module: bool,
     /// The imports, in the order of the file.
     pub imports: Vec<Import>,
     /// The exports, with the type of each function.
@@ -67,8 +73,6 @@ pub struct Inspection {
     #[serde(skip)]
     pub section: Option<DescribeResult>,
     #[serde(skip)]
-    run_shape: Option<String>,
-    #[serde(skip)]
     mismatch: Option<InvalidComponent>,
     /// The problem of a component that needs unsupported features but could be parsed.
     #[serde(skip)]
@@ -77,11 +81,11 @@ pub struct Inspection {
     heaviest: Heaviest,
 }
 
-/// An import of a component.
+/// An import of a component, or a module from which a core module imports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Import {
-    /// The name, such as `wasi:cli/environment@0.2.6`.
+    /// The name, such as `wasi:cli/environment@0.2.6` or `wasi_snapshot_preview1`.
     pub name: String,
     /// The capability for the tool. `None`: kitbag does not provide the import.
     pub offered: Option<&'static str>,
@@ -158,6 +162,13 @@ pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadEr
     Ok(Inspection { section: section::described(&bytes, support), ..inspection })
 }
 
+/// Recognises the lane of a component or a module. `None` if it is malformed or not made for a
+/// known host. Functions are not validated.
+pub fn lane_of(bytes: &[u8]) -> Option<Lane> {
+    let read = read_with(offered_features(), bytes, &Support::ANY, &|| false, Bodies::Skip);
+    read.ok()??.lane
+}
+
 impl Inspection {
     /// Returns true if the component exports the function `describe`, which kitbag calls if no
     /// section has a description.
@@ -197,17 +208,12 @@ impl Inspection {
         if self.names().any(is_wasi_3) {
             return Err(InvalidComponent::Wasi3);
         }
-        let Some(run) = self.exports.iter().find(|export| export.name == "run") else {
-            let is_program =
-                self.exports.iter().any(|export| export.name.starts_with("wasi:cli/run@"));
-            return Err(if is_program {
-                InvalidComponent::Program
-            } else {
-                InvalidComponent::NoRun { other: self.of_another_host() }
-            });
-        };
-        if self.run_shape.as_deref() != Some(RUN_SHAPE) {
-            return Err(InvalidComponent::RunType { found: run.ty.clone(), expected: RUN_TYPE });
+        // Only the translation of a module exports it.
+        if let Some(name) = self.names().find(|name| name.starts_with(TRANSLATED)) {
+            return Err(InvalidComponent::Reserved { name: name.to_owned() });
+        }
+        if !self.lane.is_some_and(Lane::is_offered) {
+            return Err(self.unknown());
         }
         let missing: Vec<_> = self
             .imports
@@ -219,6 +225,17 @@ impl Inspection {
             _ if !missing.is_empty() => Err(InvalidComponent::Imports { imports: missing }),
             Some(mismatch) => Err(mismatch.clone()),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the error for a file that no known host runs, or whose host kitbag does not know.
+    fn unknown(&self) -> InvalidComponent {
+        if self.is_module {
+            return InvalidComponent::Module { items: self.names().map(str::to_owned).collect() };
+        }
+        match self.exports.iter().find(|export| export.name == "run" && self.lane.is_none()) {
+            Some(run) => InvalidComponent::RunType { found: run.ty.clone(), expected: RUN_TYPE },
+            None => InvalidComponent::NoRun { other: self.of_another_host() },
         }
     }
 
@@ -269,10 +286,10 @@ fn read(
     is_cancelled: impl Fn() -> bool,
 ) -> Result<Option<Inspection>, InvalidComponent> {
     let offered = offered_features();
-    match read_with(offered, bytes, support, &is_cancelled) {
+    match read_with(offered, bytes, support, &is_cancelled, Bodies::Check) {
         Err(InvalidComponent::Feature(feature)) if feature.contains(" async ") => {
             let features = offered | async_features();
-            let read = read_with(features, bytes, support, &is_cancelled)?;
+            let read = read_with(features, bytes, support, &is_cancelled, Bodies::Check)?;
             let beyond = Some(InvalidComponent::Wasi3);
             Ok(read.map(|inspection| Inspection { beyond, ..inspection }))
         }
@@ -290,11 +307,19 @@ fn malformed(error: wasmparser::BinaryReaderError) -> InvalidComponent {
     }
 }
 
+/// The handling of function bodies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bodies {
+    Check,
+    Skip,
+}
+
 fn read_with(
     features: WasmFeatures,
     bytes: &[u8],
     support: &Support,
     is_cancelled: &impl Fn() -> bool,
+    bodies: Bodies,
 ) -> Result<Option<Inspection>, InvalidComponent> {
     match bytes {
         [] => return Err(InvalidComponent::Empty),
@@ -305,7 +330,7 @@ fn read_with(
     declarations::check(bytes)?;
     let mut validator = Validator::new_with_features(features);
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
-    let mut depth = 0;
+    let (mut depth, mut is_module) = (0, false);
     let mut types = None;
     let mut allocations = FuncValidatorAllocations::default();
     let mut heaviest = Heaviest::default();
@@ -315,10 +340,10 @@ fn read_with(
             return Ok(None);
         }
         match &payload {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
-                return Err(InvalidComponent::CoreModule);
+            Payload::Version { encoding, .. } => {
+                is_module |= depth == 0 && *encoding == Encoding::Module;
+                depth += 1;
             }
-            Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth -= 1,
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section.clone() {
@@ -334,7 +359,7 @@ fn read_with(
         }
         match validator.payload(&payload).map_err(malformed)? {
             ValidPayload::End(all) => types = Some(all),
-            ValidPayload::Func(function, body) => {
+            ValidPayload::Func(function, body) if bodies == Bodies::Check => {
                 let checked = weight::check(function, &body, allocations, &mut heaviest);
                 allocations = checked.map_err(|fault| match fault {
                     FunctionProblem::Malformed(error) => malformed(error),
@@ -345,7 +370,11 @@ fn read_with(
         }
     }
     let types = types.ok_or_else(|| InvalidComponent::Malformed("it is truncated".into()))?;
-    Ok(Some(Inspection::new(bytes.len() as u64, &types, imports, exports, (heaviest, support))))
+    let size = bytes.len() as u64;
+    Ok(Some(match is_module {
+        true => module::inspection(bytes, size, &types, (heaviest, support))?,
+        false => Inspection::new(size, &types, imports, exports, (heaviest, support)),
+    }))
 }
 
 impl Inspection {
@@ -364,18 +393,24 @@ impl Inspection {
             }
             _ => false,
         };
-        let offered = |name: &str| {
-            if is_types_only(name) { Some("types only") } else { (support.offered)(name) }
+        let run_shape = match types.component_item_for_export("run").map(|item| item.ty) {
+            Some(ComponentEntityType::Func(id)) => Some(wit::function(types, id, false)),
+            _ => None,
+        };
+        let lane = Lane::of_component(
+            run_shape.as_deref() == Some(RUN_SHAPE),
+            imports.iter().map(String::as_str),
+            exports.iter().map(|name| (name.as_str(), export_kind(types, name))),
+        );
+        let offered = |name: &str| match is_types_only(name) {
+            true => Some("types only"),
+            false => (support.offered)(lane.unwrap_or(Lane::Run), name),
         };
         let contract = imports.iter().find(|name| {
             is_types_only(name)
                 && matches!(types.component_item_for_import(name).map(|item| item.ty),
                     Some(ComponentEntityType::Instance(id)) if types[id].exports.contains_key("outcome"))
         });
-        let run_shape = match types.component_item_for_export("run").map(|item| item.ty) {
-            Some(ComponentEntityType::Func(id)) => Some(wit::function(types, id, false)),
-            _ => None,
-        };
         let mismatch = imports.iter().filter(|name| host::is_reports(name)).find_map(|name| {
             match types.component_item_for_import(name)?.ty {
                 ComponentEntityType::Instance(id) => host::mismatch(name, types, id),
@@ -385,8 +420,9 @@ impl Inspection {
         let mut room = wit::ALL_TEXT_BYTES;
         Self {
             size,
+            lane,
+            is_module: false,
             heaviest,
-            run_shape,
             mismatch,
             beyond: None,
             contract: contract.cloned(),
@@ -417,6 +453,18 @@ impl Inspection {
     }
 }
 
+/// Returns the kind of an exported item.
+fn export_kind(types: TypesRef<'_>, name: &str) -> ExportKind {
+    let is_function = |item: &ComponentItem| matches!(item.ty, ComponentEntityType::Func(_));
+    match types.component_item_for_export(name).map(|item| item.ty) {
+        Some(ComponentEntityType::Func(_)) => ExportKind::Function,
+        Some(ComponentEntityType::Instance(id)) => {
+            ExportKind::Instance { has_functions: types[id].exports.values().any(is_function) }
+        }
+        _ => ExportKind::Other,
+    }
+}
+
 /// Returns true if an instance has no items that the host must provide.
 fn holds_only_types(types: TypesRef<'_>, id: ComponentInstanceTypeId) -> bool {
     types[id].exports.values().all(|item| {
@@ -431,7 +479,9 @@ mod tests {
 
     /// A host that provides only WASI 0.2.
     const SUPPORT: Support = Support {
-        offered: |name| (name.starts_with("wasi:") && name.contains("@0.2.")).then_some("WASI 0.2"),
+        offered: |_, name| {
+            (name.starts_with("wasi:") && name.contains("@0.2.")).then_some("WASI 0.2")
+        },
         check_grants: |_| Ok(()),
     };
 
@@ -488,9 +538,9 @@ mod tests {
         assert_eq!(other(ironclaw), ["near:agent/host@0.4.1"]);
         assert_eq!(
             refused(ironclaw).to_string(),
-            "the component does not export `run`: it is made for another host, with \
-             `near:agent/host@0.4.1`; a tool must export the world `tool` of `wit/tool.wit`, in Rust \
-             with `kitbag_sdk::export!`"
+            "the component exports nothing that kitbag can call: it is made for IronClaw, with \
+             `near:agent/host@0.4.1`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
+             with `kitbag_sdk::export!`, or is a command with `wasi:cli/run`"
         );
         let wassette =
             "(component (import \"wasi:io/poll@0.2.6\" (instance $i (export \"f\" (func))))

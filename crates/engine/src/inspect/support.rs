@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::lane::Lane;
+
 /// The capabilities of a host: the imports that it provides and the requested grants that it knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Support {
-    /// Describes the capability of an import. `None`: it is not provided.
-    pub offered: fn(&str) -> Option<&'static str>,
+    /// Describes the capability of an import of a tool in this lane. `None`: it is not provided.
+    pub offered: fn(Lane, &str) -> Option<&'static str>,
     /// Checks the form of a tool's requested grants.
     pub check_grants: fn(&Map<String, Value>) -> serde_json::Result<()>,
 }
@@ -15,5 +17,5 @@ impl Support {
     /// Accepts every import and every requested grant: the host that runs the component checks
     /// them.
     pub const ANY: Self =
-        Self { offered: |_| Some("provided by the host"), check_grants: |_| Ok(()) };
+        Self { offered: |_, _| Some("provided by the host"), check_grants: |_| Ok(()) };
 }

@@ -75,6 +75,13 @@ impl Capture {
         }
     }
 
+    /// Returns the output and forgets it.
+    pub(crate) fn take(&self) -> CapturedOutput {
+        let captured = self.captured();
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = StreamContent::default();
+        captured
+    }
+
     fn append(&self, bytes: &[u8]) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let room = self.capacity - written.kept.len();

@@ -108,7 +108,12 @@ const LINE_CHARS: usize = 200;
 
 /// Returns the error of a tool that failed, with its last output: a Python or JavaScript exception
 /// appears only on standard error.
-fn broke_off(mut message: String, printed: &str) -> CallError {
+fn broke_off(message: String, printed: &str) -> CallError {
+    CallError::Trap { message: with_last_output(message, printed) }
+}
+
+/// Returns a message with the last lines of a tool's output.
+pub(crate) fn with_last_output(mut message: String, printed: &str) -> String {
     let printed = printable(printed).to_string();
     let lines: Vec<_> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
@@ -124,7 +129,7 @@ fn broke_off(mut message: String, printed: &str) -> CallError {
         }
     }
     bound_error(&mut message);
-    CallError::Trap { message }
+    message
 }
 
 #[cfg(test)]

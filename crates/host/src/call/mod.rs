@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod guest_exit;
+pub(crate) mod input;
 pub(crate) mod native;
 pub(crate) mod random;
 pub(crate) mod refusals;
@@ -11,13 +12,11 @@ pub(crate) mod report;
 pub(crate) mod state;
 pub(crate) mod truncate;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_base::json::JsonBudget;
 use kitbag_base::{ARGUMENTS_BYTES, ByteSize};
-use kitbag_contract::bindings::{RunParameters, RunResult};
 use kitbag_contract::{Action, Content, Context, ErrorInfo, LimitKind, Limits, LogLevel, Outcome};
 use kitbag_engine::{DescribeResult, INSTANCE_BYTES, Metering};
 use kitbag_fs_guard::Guard;
@@ -25,7 +24,7 @@ use kitbag_http::{Account, Client, FailedConnection, RequestRecord};
 use kitbag_policy::Grants;
 use kitbag_secrets::Secrets;
 use tokio::sync::SemaphorePermit;
-use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::component::InstancePre;
 use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::call::capture::CapturedOutput;
@@ -37,11 +36,11 @@ use crate::call::state::{State, Stdio};
 use crate::call::truncate::truncate_outcome;
 use crate::component::Component;
 use crate::component::imports;
-use crate::component::support::SUPPORT;
 use crate::description::NotNow;
 use crate::error::CallError;
 use crate::grants::filesystem::FileActivity;
 use crate::grants::{GrantContext, HeldSecrets, TOOLS_BYTES, ToolCalls, ToolStorage};
+use crate::lanes::{Entry, Parameters};
 use crate::limits::{HANDLES, exceeded, host_data};
 use crate::schedule::budget::{MemoryBudget, Reservation};
 use crate::schedule::threads::give_way;
@@ -55,6 +54,8 @@ const DESCRIBE_TIME: Duration = Duration::from_secs(2);
 pub struct Call {
     /// The name under which the tool was called.
     pub name: String,
+    /// The component's own name of the tool. `None`: the name under which it was called.
+    pub function: Option<String>,
     /// The requested action. Grants are withheld for [`Action::FormatArguments`].
     pub action: Action,
     /// A JSON object that matches the tool's input schema.
@@ -148,7 +149,8 @@ pub(crate) async fn run(
         Some(_) => TOOLS_BYTES.as_u64() + INNER_BYTES.as_u64(),
         None => 0,
     };
-    let besides = ByteSize::bytes(component.host_bytes().as_u64() + tools);
+    let of_lane = component.entry().host_bytes(&call.limits).as_u64();
+    let besides = ByteSize::bytes(component.host_bytes().as_u64() + of_lane + tools);
     let account = &context.account_of(&call.name);
     let _memory = reserve(memory, account, &call.limits, besides, context).await?;
     let start = Instant::now();
@@ -161,20 +163,21 @@ pub(crate) async fn run(
         // Formatting the arguments of a call reports nothing.
         Action::FormatArguments => (&none, Reports::default()),
     };
-    let stdio = Stdio::default();
+    let stdio = Stdio::new(component.entry().output_bytes(&call.limits));
     let (tool, guard, secrets) = (&*call.name, &call.guard, &call.secrets);
     let (storage, tools) = (call.storage.as_ref(), call.tools.as_ref());
     let tools = tools.filter(|_| call.action == Action::Run);
     let granting = GrantContext { tool, account, grants, guard, client, secrets, storage, tools };
     let limits = Limits { time: context.time(call.limits.time), ..call.limits };
     let state = State::new(granting, &limits, &stdio, reports)?;
-    let seen = Context { root: grants.root().to_owned(), action: call.action };
-    let parameters = (seen.into(), &*call.name, &*call.arguments, &*call.answers);
+    let parameters = Parameters {
+        context: Context { root: grants.root().to_owned(), action: call.action },
+        name: call.function.as_deref().unwrap_or(&call.name),
+        arguments: &call.arguments,
+        answers: &call.answers,
+    };
     let guest = async |store: &mut Store<State>| {
-        let instance = component.instance().instantiate_async(&mut *store).await?;
-        let run = instance
-            .get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, component.run())?;
-        Ok(run.call_async(&mut *store, parameters).await?.0)
+        component.entry().run(store, component.instance(), &parameters).await
     };
     context.events.started();
     let ended =
@@ -188,18 +191,15 @@ pub(crate) async fn run(
     let stderr = ended.secrets.mask_printed(stdio.err.captured());
     let warnings = ended.request_warnings;
     let result = match ended.result {
-        Ok(outcome) => {
-            Outcome::try_from(outcome).map_err(CallError::Contract).map(|mut outcome| {
-                if let Outcome::Error(error) = &mut outcome {
-                    name_limit(error, ended.refused, &call.limits);
-                }
-                // Masked before truncation, so that no value is cut in two.
-                ended.secrets.mask_outcome(&mut outcome);
-                let (outcome, output_bytes) =
-                    truncate_outcome(outcome, call.limits.output.as_usize());
-                usage.output_bytes = output_bytes;
-                outcome
-            })
+        Ok(mut outcome) => {
+            if let Outcome::Error(error) = &mut outcome {
+                name_limit(error, ended.refused, &call.limits);
+            }
+            // Masked before truncation, so that no value is cut in two.
+            ended.secrets.mask_outcome(&mut outcome);
+            let (outcome, output_bytes) = truncate_outcome(outcome, call.limits.output.as_usize());
+            usage.output_bytes = output_bytes;
+            Ok(outcome)
         }
         Err(exit) => Err(exit.into_error(ended.refused, &call.limits, &stderr)),
     };
@@ -252,8 +252,8 @@ fn name_limit(error: &mut ErrorInfo, refused: Option<LimitKind>, limits: &Limits
 pub(crate) async fn describe(
     timer: &Timer,
     metering: Metering,
+    entry: &Entry,
     instance: &InstancePre<State>,
-    export: &ComponentExportIndex,
     memory: &MemoryBudget,
 ) -> Result<DescribeResult, NotNow> {
     // A UTF-16 string takes two bytes for each byte counted later.
@@ -263,7 +263,7 @@ pub(crate) async fn describe(
         Metering::Fuel => Some(u64::MAX),
     };
     let limits = Limits { time: DESCRIBE_TIME, fuel, ..Limits::default() };
-    let stdio = Stdio::default();
+    let stdio = Stdio::new(None);
     let (grants, guard) = (&Arc::default(), &Arc::default());
     let (client, secrets) = (&Client::default(), &Arc::default());
     let (storage, tools) = (None, None);
@@ -272,26 +272,24 @@ pub(crate) async fn describe(
         GrantContext { tool: "", account, grants, guard, client, secrets, storage, tools };
     let state = State::new(granting, &limits, &stdio, Reports::default());
     let state = state.map_err(|error| NotNow(error.to_string()))?;
-    let is_instantiated = Cell::new(false);
-    let besides = imports::host_bytes(instance.engine(), &instance.component().component_type());
+    let of_imports = imports::host_bytes(instance.engine(), &instance.component().component_type());
+    let of_lane = entry.host_bytes(&limits);
+    let besides = ByteSize::bytes(of_imports.as_u64() + of_lane.as_u64());
     let (engine, context) = (instance.engine(), RunContext::default());
     let reserved = reserve(memory, account, &limits, besides, &context).await;
     let _memory = reserved.map_err(|error| NotNow(error.to_string()))?;
     let ended = run_guest(timer, engine, state, &limits, &context.cancellation, async |store| {
         store.set_hostcall_fuel(HOST_DATA);
-        let instance = instance.instantiate_async(&mut *store).await?;
-        is_instantiated.set(true);
-        let describe = instance.get_typed_func::<(), (String,)>(&mut *store, export)?;
-        Ok(describe.call_async(&mut *store, ()).await?.0)
+        entry.describe(store, instance).await
     });
     let ended = ended.await.map_err(|error| NotNow(error.to_string()))?;
     match ended.result {
-        Ok(text) => Ok(DescribeResult::read(text.as_bytes(), &SUPPORT)),
+        Ok(described) => Ok(described),
         Err(GuestExit::Stopped(_)) => Err(NotNow("it did not answer in time".into())),
         Err(exit) => {
             // The alternative is the host's fault, such as too little address space for the
             // memory.
-            let has_room = is_instantiated.get() || exit.is_of_guest() || ended.refused.is_some();
+            let has_room = ended.is_instantiated || exit.is_of_guest() || ended.refused.is_some();
             let error = exit.into_error(ended.refused, &limits, &stdio.err.captured());
             match error {
                 CallError::Limit { kind: LimitKind::HostData, .. } => {
@@ -413,6 +411,7 @@ struct GuestRun<T> {
     misses_tools: bool,
     sought_tools: Vec<String>,
     tried_sockets: bool,
+    is_instantiated: bool,
 }
 
 /// Runs a guest until it returns, fails or has to end.
@@ -463,7 +462,8 @@ async fn run_guest<T>(
     let refused = limiter.refused().or(store.data().quota.refused());
     let fuel = limits.fuel.map(|fuel| fuel.saturating_sub(store.get_fuel().unwrap_or(0)));
     let misses_tools = store.data().refused_calls.kept.iter().any(|it| it.reason != LOOKUP);
-    let tried_sockets = store.data().tried_sockets;
+    let (tried_sockets, is_instantiated) =
+        (store.data().tried_sockets, store.data().is_instantiated);
     let emitted = store.data_mut().reports.take_emitted();
     let granted = store.data_mut().granted();
     let refused_accesses = granted.take_refused();
@@ -495,5 +495,6 @@ async fn run_guest<T>(
         misses_tools,
         sought_tools,
         tried_sockets,
+        is_instantiated,
     })
 }

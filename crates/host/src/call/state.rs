@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::{Limits, STDIO_BYTES};
+use wasmtime_wasi::cli::WasiCliCtxView;
 use wasmtime_wasi::filesystem::WasiFilesystemCtxView;
 use wasmtime_wasi::sockets::WasiSocketsCtxView;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::WasiHttpCtxView;
 
 use crate::call::capture::Capture;
+use crate::call::input::{EnvironmentView, Input};
 use crate::call::random::Bounded;
 use crate::call::refusals::Refusals;
 use crate::call::report::Reports;
@@ -17,6 +19,7 @@ use crate::error::CallError;
 use crate::grants::filesystem::{FilesystemView, Quota};
 use crate::grants::sockets::SocketsView;
 use crate::grants::{GrantContext, HeldGrants, ToolCalls, ToolPort, ToolsView};
+use crate::lanes;
 use crate::limits::HANDLES;
 use crate::schedule::limiter::Limiter;
 
@@ -32,17 +35,29 @@ pub(crate) struct State {
     /// Calls of other tools that were refused here for lack of a grant.
     pub(crate) refused_calls: Refusals,
     pub(crate) tried_sockets: bool,
+    pub(crate) core: lanes::core::Output,
+    pub(crate) plugin: lanes::plugin::Session,
+    /// The arguments of a command, its name first. Empty for other tools.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) input: Input,
+    pub(crate) stdio: Stdio,
+    /// True once the component is instantiated.
+    pub(crate) is_instantiated: bool,
 }
 
 /// The standard output and standard error of a guest.
+#[derive(Clone)]
 pub(crate) struct Stdio {
     pub(crate) out: Capture,
     pub(crate) err: Capture,
 }
 
-impl Default for Stdio {
-    fn default() -> Self {
-        Self { out: Capture::new(STDIO_BYTES), err: Capture::new(STDIO_BYTES) }
+impl Stdio {
+    /// Creates the streams. `output_bytes` are kept of standard output, by default as many as of
+    /// standard error.
+    pub(crate) fn new(output_bytes: Option<usize>) -> Self {
+        let out = Capture::new(output_bytes.unwrap_or(STDIO_BYTES));
+        Self { out, err: Capture::new(STDIO_BYTES) }
     }
 }
 
@@ -54,9 +69,10 @@ impl State {
         mut reports: Reports,
     ) -> Result<Self, CallError> {
         let mut wasi = WasiCtx::builder();
-        // Standard input is closed, and there are no arguments, since none are set here. A call
-        // has its own thread, so its file operations may block it.
+        let input = Input::default();
+        // A call has its own thread, so its file operations may block it.
         wasi.allow_blocking_current_thread(true)
+            .stdin(input.clone())
             .stdout(stdio.out.clone())
             .stderr(stdio.err.clone());
         let mut table = ResourceTable::new();
@@ -82,6 +98,12 @@ impl State {
             tools,
             refused_calls,
             tried_sockets: false,
+            core: lanes::core::Output::default(),
+            plugin: lanes::plugin::Session::default(),
+            arguments: Vec::new(),
+            input,
+            stdio: stdio.clone(),
+            is_instantiated: false,
         })
     }
 
@@ -107,6 +129,11 @@ impl State {
     pub(crate) fn tools(&mut self) -> ToolsView<'_> {
         let Self { table, tools: port, refused_calls: refusals, .. } = self;
         ToolsView { table, port, refusals }
+    }
+
+    pub(crate) fn environment(&mut self) -> EnvironmentView<'_> {
+        let wasi = WasiCliCtxView { ctx: self.wasi.cli(), table: &mut self.table };
+        EnvironmentView { wasi, arguments: &self.arguments }
     }
 
     pub(crate) fn noted_sockets(&mut self) -> SocketsView<'_> {

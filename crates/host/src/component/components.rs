@@ -11,11 +11,12 @@ use kitbag_engine::{
     Content, DescribeResult, DiskCache, Engines, LoadError, Metering, NativeCode, OpenComponent,
     Stamp,
 };
-use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::component::InstancePre;
 
 use crate::call::state::State;
 use crate::component::{Compilation, Component, ComponentSource};
 use crate::description::NotNow;
+use crate::lanes::Entry;
 use crate::schedule::budget::{MemoryBudget, Reservation};
 
 /// The components of one host, each loaded at its first use.
@@ -116,7 +117,7 @@ impl Components {
         engines: &Engines<'_>,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
+        describe: impl Fn(&Entry, &InstancePre<State>) -> Result<DescribeResult, NotNow>,
     ) -> Result<Component, LoadError> {
         let slot = {
             let mut slots = self.slots(metering);

@@ -6,6 +6,7 @@
 use kitbag_base::ByteSize;
 use kitbag_contract::VERSION;
 use kitbag_contract::bindings as contract;
+use kitbag_engine::Lane;
 use kitbag_policy::http::NO_NETWORK;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
@@ -18,12 +19,14 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi::{ResourceTable, WasiView};
 use wasmtime_wasi_io::bindings::wasi::io;
 
+use crate::call::input::Environment;
 use crate::call::random::BoundedRandom;
 use crate::call::report::Reporting;
 use crate::call::state::State;
 use crate::grants;
 use crate::grants::sockets::RefusedSockets;
 use crate::interface::{Interface, Interfaces, Version};
+use crate::lanes;
 
 /// The contract's interface for reports of a tool.
 const REPORTS: &str = "kitbag:tool/host";
@@ -48,14 +51,16 @@ const OFFERED: &[Interfaces] = &[
 
 /// The interfaces of WASI that need no grant or grant nothing.
 const BASE: Interfaces = Interfaces::of_wasi(&[
-    ("wasi:cli/environment", "granted variables, no arguments", |l| {
-        cli::environment::add_to_linker::<_, WasiCli>(l, State::cli)
+    ("wasi:cli/environment", "granted variables; the arguments of a command", |l| {
+        cli::environment::add_to_linker::<_, Environment>(l, State::environment)
     }),
     ("wasi:cli/exit", "ends the call with an error", |l| {
         cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
-    ("wasi:cli/stdin", "empty", |l| cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)),
-    ("wasi:cli/stdout", "captured; shown by `run --verbose` only", |l| {
+    ("wasi:cli/stdin", "the input of a command; otherwise empty", |l| {
+        cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)
+    }),
+    ("wasi:cli/stdout", "the result of a command; otherwise shown by `run --verbose` only", |l| {
         cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
     ("wasi:cli/stderr", "captured; shown by `run --verbose`, and its end in errors", |l| {
@@ -120,9 +125,10 @@ const BASE: Interfaces = Interfaces::of_wasi(&[
     }),
 ]);
 
-/// Returns the purpose of an import, or `None` if it is not offered.
-pub(crate) fn offered(import: &str) -> Option<&'static str> {
-    find(import).map(|(_, gives, _)| *gives)
+/// Returns the purpose of an import of a tool in this lane, or `None` if it is not offered.
+pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
+    let shared = find(import).map(|(_, gives, _)| *gives);
+    shared.or_else(|| lanes::offered(lane, import))
 }
 
 /// Returns the host memory that a call needs for the interfaces that its component imports, in
@@ -172,9 +178,10 @@ mod tests {
 
     #[test]
     fn only_patch_releases_of_wasi_0_2_are_offered() {
-        let check = |import: &str, expected: Option<&str>| assert_eq!(offered(import), expected);
-        check("wasi:cli/stdin@0.2.0", Some("empty"));
-        check("wasi:cli/stdin@0.2.99", Some("empty"));
+        let check =
+            |import: &str, expected: Option<&str>| assert_eq!(offered(Lane::Run, import), expected);
+        check("wasi:cli/stdin@0.2.0", Some("the input of a command; otherwise empty"));
+        check("wasi:cli/stdin@0.2.99", Some("the input of a command; otherwise empty"));
         check("wasi:cli/stdin@0.3.0", None);
         check("wasi:cli/stdin@1.2.0", None);
         check("wasi:cli/stdin", None);
@@ -211,10 +218,10 @@ mod tests {
 
     #[test]
     fn one_version_of_the_contract_interface_is_offered() {
-        assert!(offered(&format!("{REPORTS}@{VERSION}")).is_some());
+        assert!(offered(Lane::Run, &format!("{REPORTS}@{VERSION}")).is_some());
         assert!(REPORTS.starts_with(kitbag_contract::PACKAGE));
         for import in ["kitbag:tool/host", "kitbag:tool/host@0.1.1", "kitbag:tool/host@0.2.0"] {
-            assert_eq!(offered(import), None, "{import}");
+            assert_eq!(offered(Lane::Run, import), None, "{import}");
         }
     }
 }

@@ -12,16 +12,17 @@ use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::Description;
 use kitbag_engine::{
     CacheProblem, CompiledCode, ComponentBytes, ComponentFile, Content, DescribeResult, DiskCache,
-    EmbeddedArtifact, Engines, InvalidComponent, Key, LoadError, Metering, NativeCode, Wait,
+    EmbeddedArtifact, Engines, InvalidComponent, Key, Lane, LoadError, Metering, NativeCode, Wait,
     check_pins, compile, described_section, digest_of_bytes, load_compiled, load_verified,
 };
 use wasmtime::Engine;
-use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
+use wasmtime::component::{InstancePre, Linker};
 
 use crate::call::context::RunContext;
 use crate::call::state::State;
 use crate::component::support::SUPPORT;
 use crate::description::NotNow;
+use crate::lanes::Entry;
 use crate::schedule::budget::{MemoryBudget, Reservation};
 
 /// Source of a component.
@@ -54,7 +55,7 @@ impl PartialEq for ComponentIdentity {
 
 struct Loaded {
     instance: InstancePre<State>,
-    run: ComponentExportIndex,
+    entry: Entry,
     described: DescribeResult,
     problems: Vec<CacheProblem>,
     compiled: bool,
@@ -134,8 +135,13 @@ impl Component {
         self.0.host_bytes
     }
 
-    pub(crate) fn run(&self) -> &ComponentExportIndex {
-        &self.0.run
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.0.entry
+    }
+
+    /// Returns the binary interface through which the component is called.
+    pub fn lane(&self) -> Lane {
+        self.0.entry.lane()
     }
 }
 
@@ -159,7 +165,7 @@ impl Component {
         metering: Metering,
         cache: Option<&DiskCache>,
         compiling: &Compilation<'_>,
-        describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
+        describe: impl Fn(&Entry, &InstancePre<State>) -> Result<DescribeResult, NotNow>,
         reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
     ) -> Result<Self, LoadError> {
         let (path, mut problems) = (content.path().to_owned(), Vec::new());
@@ -175,9 +181,10 @@ impl Component {
             }
         }
         let bytes = content.read()?;
+        let mut original = content;
         // Digest of the bytes compiled here: the file may have been written since.
         let digest = digest_of_bytes(&bytes);
-        check_pins(path, content.pins(), digest)?;
+        check_pins(path, original.pins(), digest)?;
         let content = bytes;
         let wait = compiling.wait(path, content.len() as u64);
         let mut lock = None;
@@ -200,7 +207,9 @@ impl Component {
             compile(&wait, content, metering, None, compiling.program, compiling.memory, &SUPPORT)?;
         let component = load_fresh(engines, &compiled)?;
         let memory = Some(reserve(path, &component)?);
-        let (mut loaded, is_final) = link_fresh(path, &component, section, describe)?;
+        // The file may have been written since.
+        let read = || original.read().ok().filter(|bytes| digest_of_bytes(bytes) == digest);
+        let (mut loaded, is_final) = link_fresh(path, &component, section, read, describe)?;
         loaded.memory = memory;
         loaded.digest = Some(digest);
         if let Some((cache, key)) = kept
@@ -272,14 +281,19 @@ fn link_fresh(
     path: &Path,
     component: &wasmtime::component::Component,
     section: Option<DescribeResult>,
-    describe: impl Fn(&InstancePre<State>, &ComponentExportIndex) -> Result<DescribeResult, NotNow>,
+    read: impl FnOnce() -> Option<Vec<u8>>,
+    describe: impl Fn(&Entry, &InstancePre<State>) -> Result<DescribeResult, NotNow>,
 ) -> Result<(Loaded, bool), LoadError> {
     let linked = link(component);
     let mut loaded = linked.map_err(|problem| LoadError::invalid(path, problem))?;
     loaded.compiled = true;
-    let described = match (section, component.get_export_index(None, "describe")) {
+    // Only tools of other hosts are described by their types.
+    let is_read = section.is_none() && loaded.entry.lane().is_foreign();
+    let content = is_read.then(read).flatten().unwrap_or_default();
+    let described = match (section, loaded.entry.description(component, &content)) {
         (Some(described), _) => Ok(described),
-        (None, Some(export)) => describe(&loaded.instance, &export),
+        (None, Some(description)) => Ok(DescribeResult::Description(description)),
+        (None, None) if loaded.entry.describes() => describe(&loaded.entry, &loaded.instance),
         (None, None) => Ok(DescribeResult::Nothing),
     };
     let is_final = described.is_ok();
@@ -289,18 +303,18 @@ fn link_fresh(
     Ok((loaded, is_final))
 }
 
-/// Links a component with its imports and finds its `run` export.
+/// Links a component with its imports and finds its entry point.
 fn link(component: &wasmtime::component::Component) -> Result<Loaded, InvalidComponent> {
     let engine = component.engine();
     let refused = |error: wasmtime::Error| InvalidComponent::Compile(format!("{error:#}"));
     let mut linker = Linker::new(engine);
     let component_type = component.component_type();
+    let entry = Entry::of(component)?;
     imports::link(&mut linker, &component_type).map_err(refused)?;
+    entry.link(&mut linker).map_err(refused)?;
     let host_bytes = imports::host_bytes(engine, &component_type);
     let instance = linker.instantiate_pre(component).map_err(refused)?;
-    let run = component.get_export_index(None, "run");
-    let run = run.ok_or(InvalidComponent::NoRun { other: Vec::new() })?;
     let (described, problems) = (DescribeResult::Nothing, Vec::new());
     let (memory, digest) = (None, None);
-    Ok(Loaded { instance, run, described, problems, compiled: false, host_bytes, memory, digest })
+    Ok(Loaded { instance, entry, described, problems, compiled: false, host_bytes, memory, digest })
 }

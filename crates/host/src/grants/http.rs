@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full, Limited};
 use kitbag_base::ByteSize;
 use kitbag_contract::Limits;
 use kitbag_http::{
@@ -96,6 +96,36 @@ impl HeldHttp {
 
     pub(crate) fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> WasiHttpCtxView<'a> {
         WasiHttpCtxView { hooks: &mut self.sending, table, ctx: &mut self.context }
+    }
+
+    /// Sends a request with its whole body, and receives the whole response, for host functions
+    /// other than those of `wasi:http`. The decision is immediate.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`] has the reason, also if the body of the response exceeds `limit` bytes.
+    pub(crate) fn exchange(
+        &mut self,
+        url: &str,
+        request: http::Request<Bytes>,
+        times: RequestTimes,
+        limit: usize,
+    ) -> impl Future<Output = Result<http::Response<Bytes>, RequestError>> + Send + use<> {
+        let body = |body| Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        let response = self.sending.requests().send(url, request.map(body), times);
+        async move {
+            let (parts, body) = response.await?.into_parts();
+            let body = Limited::new(body, limit).collect().await.map_err(|error| match error
+                .downcast::<RequestError>(
+            ) {
+                Ok(error) => *error,
+                Err(_) => RequestError::Protocol(format!(
+                    "the body of the response exceeds {}",
+                    ByteSize::bytes(limit as u64)
+                )),
+            })?;
+            Ok(http::Response::from_parts(parts, body.to_bytes()))
+        }
     }
 
     /// Takes the refused requests, at most five.

@@ -21,6 +21,7 @@ pub use tools::{
 };
 pub(crate) use tools::{TOOLS_BYTES, ToolsView};
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use kitbag_contract::Limits;
@@ -38,6 +39,7 @@ use crate::grants::http::HeldHttp;
 use crate::grants::storage::HeldStorage;
 
 pub(crate) struct HeldGrants {
+    grants: Arc<Grants>,
     pub(crate) directories: CallDirectories,
     pub(crate) config: WasiConfigVariables,
     pub(crate) http: HeldHttp,
@@ -60,6 +62,7 @@ impl HeldGrants {
         wasi: &mut WasiCtxBuilder,
     ) -> Result<Self, CallError> {
         let GrantContext { grants, guard, secrets, .. } = granting;
+        let held = Arc::clone(grants);
         // The toolbox decides on calls of other tools, since it executes them.
         let Grants { directories: _, http: _, variables, config, secrets: _, storage: _, tools: _ } =
             &**grants;
@@ -79,6 +82,7 @@ impl HeldGrants {
         #[cfg(not(feature = "storage"))]
         let _ = until;
         Ok(Self {
+            grants: held,
             directories,
             config,
             http,
@@ -86,6 +90,12 @@ impl HeldGrants {
             #[cfg(feature = "storage")]
             storage,
         })
+    }
+
+    /// Returns a configuration value, or the placeholder of the secret with this name or variable.
+    pub(crate) fn config_value(&self, key: &str) -> Option<String> {
+        let value = self.grants.config.iter().find(|(own, _)| *own == key);
+        value.map(|(_, value)| value.to_owned()).or_else(|| self.secrets.placeholder(key))
     }
 
     /// Takes the uses of grants that the guest was refused.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kitbag_contract::{Content, ErrorInfo, Outcome, Resource, ResourceBody, ResourceLink};
-use kitbag_policy::Grants;
+use kitbag_policy::{Grants, SecretName, VariableName};
 use kitbag_secrets::{CallSecrets, Secrets};
 use wasmtime_wasi::WasiCtxBuilder;
 
@@ -33,6 +33,16 @@ impl HeldSecrets {
             wasi.env(variable.as_str(), placeholder);
         }
         Ok(Self(Arc::new(secrets)))
+    }
+
+    /// Returns the placeholder of the secret with this name or variable, if it is granted.
+    pub(crate) fn placeholder(&self, name: &str) -> Option<String> {
+        let of_variable = |(variable, _): &(&VariableName, &str)| variable.as_str() == name;
+        let variable = self.0.variables().find(of_variable).map(|(_, it)| it.to_owned());
+        variable.or_else(|| {
+            let name = SecretName::new(name).ok()?;
+            self.0.placeholder(&name).map(|placeholder| placeholder.as_str().to_owned())
+        })
     }
 
     /// Returns the secrets for scanning and completing requests.

@@ -104,6 +104,36 @@ impl HeldStorage {
         }
     }
 
+    /// Uses the storage for a host function other than those of `wasi:keyvalue`.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if storage is not granted or the operation failed.
+    pub(crate) fn access<T>(
+        &mut self,
+        work: impl FnOnce(&Namespace) -> Result<T, StorageError>,
+    ) -> Result<T, String> {
+        self.open().map_err(|refusal| refusal.reason)?;
+        self.using(work).map_err(|error| match error {
+            BucketError::Other(reason) => reason,
+            BucketError::Trap(error) => error.to_string(),
+            BucketError::NoSuchStore | BucketError::AccessDenied => {
+                "the storage is not available".to_owned()
+            }
+        })
+    }
+
+    /// Checks that there is storage, and records a refusal.
+    fn open(&mut self) -> Result<(), GrantRefusal> {
+        if self.namespace.is_some() {
+            return Ok(());
+        }
+        let word = if self.grants.storage.is_none() { "grant" } else { "unusable" };
+        let refusal = refusal(&self.grants);
+        self.note(refusal.clone(), word);
+        Err(refusal)
+    }
+
     /// Takes the refusals, at most five.
     pub(crate) fn take_refused(&mut self) -> Vec<GrantRefusal> {
         std::mem::take(&mut self.refused)
@@ -180,12 +210,7 @@ impl store::Host for StorageView<'_> {
         if !NAMES.contains(&&*identifier) {
             return Err(BucketError::NoSuchStore);
         }
-        if self.held.namespace.is_none() {
-            let word = if self.held.grants.storage.is_none() { "grant" } else { "unusable" };
-            let refusal = refusal(&self.held.grants);
-            self.held.note(refusal, word);
-            return Err(BucketError::AccessDenied);
-        }
+        self.held.open().map_err(|_| BucketError::AccessDenied)?;
         Ok(self.table.push(Bucket)?)
     }
 

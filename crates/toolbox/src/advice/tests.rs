@@ -59,10 +59,11 @@ fn number(error: &ToolboxError) -> usize {
         },
         ToolboxError::Masked { .. } => 39,
         ToolboxError::QuestionFlaw { .. } => 40,
+        ToolboxError::NotCallable { .. } => 41,
     }
 }
 
-const KINDS: usize = 41;
+const KINDS: usize = 42;
 
 fn file() -> Origin {
     Origin::File { path: Arc::from(std::path::Path::new("/h/config.toml")), line: 2, column: 8 }
@@ -111,6 +112,10 @@ fn errors() -> Vec<ToolboxError> {
         ToolboxError::NotAsRecorded {
             tool: tool(),
             reason: "its schema differs from the recorded one; `kitbag update t` shows it".into(),
+        },
+        ToolboxError::NotCallable {
+            tool: tool(),
+            reason: "its component has several tools, and none is named `t`".into(),
         },
         ToolboxError::Load { tool: tool(), source: Box::new(distrusted()) },
         ToolboxError::Arguments { tool: tool(), problems: problem() },

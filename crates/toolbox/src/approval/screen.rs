@@ -112,7 +112,7 @@ pub(super) async fn call(
                 _ => block(arguments),
             }
         }
-        (None, Some(component)) => {
+        (None, Some(component)) if !component.lane().is_foreign() => {
             let format = rendering(call, Action::FormatArguments);
             let words = match run(toolbox, component, &format, context).await {
                 Ok(Outcome::Success(text)) => {

@@ -32,7 +32,7 @@ use crate::registry::resolve;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::masking;
-use crate::sources::script;
+use crate::sources::{command, script};
 
 /// Takes an invocation through the steps before the run. If the tool's adapter refuses the call,
 /// the refusal is its answer.
@@ -134,6 +134,7 @@ pub(super) fn prepare(
     };
     if action == Action::Run {
         arguments = script::arguments(&tool.source, arguments, &mut digits);
+        arguments = command::arguments(&tool.source, arguments, &mut digits);
     }
     let arguments = json::exact_text(arguments, &digits);
     if let Some(audited) = &context.audited {
@@ -143,8 +144,10 @@ pub(super) fn prepare(
     let mut limits = authority.limits;
     let time = limits.time;
     limits.time = time.saturating_sub(begun.elapsed());
+    let function = tool.source.component_call().and_then(|call| call.function.as_ref());
     let call = Call {
         name,
+        function: function.map(|function| function.value.clone()),
         action,
         arguments,
         answers: String::new(),

@@ -24,6 +24,7 @@ use crate::call::outcome::{Completed, PreparedCall, ScreeningReport, Suspended};
 use crate::error::{ToolboxError, Truncation};
 use crate::pipeline::nested_calls;
 use crate::pipeline::temporary::Temporary;
+use crate::registry::resolve;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::annotations;
@@ -52,6 +53,22 @@ pub(super) async fn run(
         return Ok(Stretch::Ended(Box::new(rendered)));
     }
     let runner = runner(&toolbox.0, &mut call, context)?;
+    if let Runner::Component(component) = &runner
+        && let Some(configured) = toolbox.config().tools.get(&call.tool.name)
+    {
+        let checked = resolve::check_call(configured, Some(component.lane()));
+        checked.map_err(|reason| resolve::not_callable(configured, reason))?;
+    }
+    if let Runner::Component(component) = &runner
+        && component.lane().is_foreign()
+    {
+        settle_foreign(&toolbox.0, &mut call, component)?;
+        // Only components for kitbag render their calls.
+        if call.call.action == Action::FormatArguments {
+            let rendered = Completed::answered(Outcome::Success(rendered(&call.call)));
+            return Ok(Stretch::Ended(Box::new(rendered)));
+        }
+    }
     if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
         audited.component(component, toolset(&toolbox.0, &call.tool));
     }
@@ -309,6 +326,25 @@ fn toolset<'a>(state: &'a ToolboxState, tool: &Tool) -> Option<&'a str> {
         ToolSource::Script(_) => Some(state.interpreter().ok()?.declaration.toolset),
         ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
     }
+}
+
+/// Settles the call of a component that was made for another host: its own name of the tool, and
+/// no grants by default, even if its file has changed since the tool was resolved.
+fn settle_foreign(
+    state: &ToolboxState,
+    call: &mut PreparedCall,
+    component: &Component,
+) -> Result<(), ToolboxError> {
+    if call.tool.grants.has_default_workspace() {
+        Arc::make_mut(&mut call.call.grants).directories.clear();
+    }
+    let Some(configured) = state.config.tools.get(&call.tool.name) else { return Ok(()) };
+    let own = resolve::own_tool(configured, component.described());
+    let own = own.map_err(|reason| resolve::not_callable(configured, reason))?;
+    if let Some(own) = own.filter(|own| !own.name.is_empty() && !resolve::is_interface(own)) {
+        call.call.function = Some(own.name.clone());
+    }
+    Ok(())
 }
 
 enum Runner {

@@ -24,7 +24,7 @@ pub struct RecordedDescription {
 }
 
 impl RecordedDescription {
-    /// Returns the record for the tool with this name.
+    /// Returns the record for the tool with this name in the component.
     pub fn of(described: &DescribeResult, name: &str) -> Self {
         let Some(description) = described.description() else { return Self::default() };
         let tool = description.tool(name);
@@ -86,7 +86,7 @@ pub(crate) fn refused(
     // Without a description there is nothing to compare.
     described.description()?;
     let name = &tool.name;
-    let parts = RecordedDescription::of(described, name.as_str());
+    let parts = RecordedDescription::of(described, tool.own_name());
     let what = parts.difference(&recorded.tool, dev.value)?;
     let place = &recorded.place;
     let command = shell::command(["kitbag", "update", name.as_str()]);

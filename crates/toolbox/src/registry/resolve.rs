@@ -1,11 +1,15 @@
 //! Resolution of a tool: values from the configuration, and the rest from the tool itself.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
+use kitbag_base::text::{alternatives, shown};
 use kitbag_config::{Audience, Origin, Parameter, Sourced, ToolSource};
 use kitbag_contract::{Annotations, ToolDescription};
-use kitbag_host::{Component, ComponentSource, DescribeResult, LoadError, Metering, RunContext};
+use kitbag_host::{
+    Component, ComponentSource, DescribeResult, Lane, LoadError, Metering, RunContext,
+};
 use kitbag_policy::{
     Access, DirectoryGrant, Effects, Grants, GuestPath, PathRequest, Request, RequestedGrants,
     ToolGrants,
@@ -32,7 +36,7 @@ pub(crate) fn summary(
     tool: &kitbag_config::ConfiguredTool,
     known: &mut KnownDescriptions,
 ) -> Summary {
-    let mut refused = None;
+    let (mut refused, mut lane) = (None, None);
     let (source, says) = match &tool.source.value {
         ToolSource::Builtin { name } => {
             let says = state.builtin(&name.value).ok().map(describe_builtin).map(Some);
@@ -56,24 +60,24 @@ pub(crate) fn summary(
                 }
                 _ => "bytes".to_owned(),
             };
-            let leaves_open = leaves_open(tool);
-            let source = (leaves_open || is_pinned(tool) && tool.is_enabled())
-                .then(|| state.component_source(&tool.source.value).ok())
-                .flatten();
-            let says = source.and_then(|source| {
-                match known.description(state, source, Metering::of(&tool.limits.limits())) {
-                    Ok(says) => says,
-                    Err(error) => {
-                        refused = Some(error.to_string());
-                        None
-                    }
+            let (leaves_open, metering) = (leaves_open(tool), Metering::of(&tool.limits.limits()));
+            let source = state.component_source(&tool.source.value).ok();
+            lane = source.clone().and_then(|source| known.lane(state, source, metering));
+            let source = source.filter(|_| leaves_open || is_pinned(tool) && tool.is_enabled());
+            let says = source.and_then(|source| match known.description(state, source, metering) {
+                Ok(says) => says,
+                Err(error) => {
+                    refused = Some(error.to_string());
+                    None
                 }
             });
             let says = says.filter(|says| {
-                refused = refused.take().or_else(|| lock::refused(tool, says));
+                let lock = || lock::refused(tool, says);
+                refused = refused.take().or_else(lock).or_else(|| own_tool(tool, says).err());
                 leaves_open && refused.is_none()
             });
-            let says = says.map(|says| says.description()?.tool(tool.name.as_str()).cloned());
+            let says = says.map(|says| own_tool(tool, says).ok()?.cloned());
+            refused = refused.or_else(|| check_call(tool, lane).err());
             (shown, says)
         }
         ToolSource::Script(script) => {
@@ -97,6 +101,8 @@ pub(crate) fn summary(
     let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
     let per_call = per_call.map(|guest| PathRequest { guest, access: Access::ReadOnly });
     let per_call: Vec<_> = per_call.map(Request::Path).collect();
+    let settled = settled(tool, lane);
+    let tool = &*settled;
     let configured = tool.description.as_ref().map(|description| description.value.clone());
     let says = says.flatten();
     let requested = says.as_ref().and_then(|says| says.grants.as_ref());
@@ -110,6 +116,7 @@ pub(crate) fn summary(
     Summary {
         name: tool.name.clone(),
         source,
+        lane,
         toolset: tool.toolset.clone(),
         reach: (!matches!(tool.source.value, ToolSource::Native))
             .then(|| tool.grants.value.brief(&per_call)),
@@ -136,7 +143,10 @@ pub(crate) fn resolve(
     tool: &kitbag_config::ConfiguredTool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
-    let asked = match leaves_open(tool) {
+    // The lane decides about the default grants.
+    let is_loaded = leaves_open(tool)
+        || tool.source.value.is_component() && tool.grants.has_default_workspace();
+    let asked = match is_loaded {
         true => {
             let source = state.component_source(&tool.source.value)?;
             Some(state.host.component(&source, &tool.limits.limits(), context)?)
@@ -155,9 +165,16 @@ pub(crate) fn resolve(
     {
         return Ok((Arc::clone(&known.tool), asked));
     }
-    let says = asked.as_ref().and_then(Component::description);
-    let says = says.and_then(|says| says.tool(tool.name.as_str())).cloned();
-    let mut resolved = with(state, tool, says)?;
+    let says = match &asked {
+        Some(component) => {
+            let checked = check_call(tool, Some(component.lane()));
+            let says = checked.and_then(|()| own_tool(tool, component.described()));
+            says.map_err(|reason| not_callable(tool, reason))?.filter(|_| leaves_open(tool))
+        }
+        None => None,
+    };
+    let lane = asked.as_ref().map(Component::lane);
+    let mut resolved = with(state, tool, says.cloned(), lane)?;
     resolved.cache_problems =
         asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
     let problem = asked.as_ref().and_then(|component| component.described().problem());
@@ -171,9 +188,10 @@ pub(crate) fn resolve(
 /// The descriptions of components that are known without loading them. Each is looked up once: one
 /// component may be many tools, and must be read to find it in the cache.
 #[derive(Default)]
-pub(crate) struct KnownDescriptions(
-    HashMap<(ComponentSource, Metering), Result<Option<DescribeResult>, LoadError>>,
-);
+pub(crate) struct KnownDescriptions {
+    described: HashMap<(ComponentSource, Metering), Result<Option<DescribeResult>, LoadError>>,
+    lanes: HashMap<ComponentSource, Option<Lane>>,
+}
 
 impl KnownDescriptions {
     /// Returns a description as [`kitbag_host::Host::known_description`] does.
@@ -183,10 +201,22 @@ impl KnownDescriptions {
         source: ComponentSource,
         metering: Metering,
     ) -> Result<Option<&DescribeResult>, &LoadError> {
-        let known = self.0.entry((source, metering)).or_insert_with_key(|(source, metering)| {
-            state.host.known_description(source, *metering)
-        });
+        let known =
+            self.described.entry((source, metering)).or_insert_with_key(|(source, metering)| {
+                state.host.known_description(source, *metering)
+            });
         known.as_ref().map(Option::as_ref)
+    }
+
+    /// Returns the lane of a component.
+    fn lane(
+        &mut self,
+        state: &ToolboxState,
+        source: ComponentSource,
+        metering: Metering,
+    ) -> Option<Lane> {
+        let lane = |source: &ComponentSource| state.host.lane(source, metering);
+        *self.lanes.entry(source).or_insert_with_key(lane)
     }
 }
 
@@ -197,30 +227,128 @@ pub(crate) fn resolve_known(
     tool: &kitbag_config::ConfiguredTool,
     known: &mut KnownDescriptions,
 ) -> Result<(Tool, bool), ToolboxError> {
-    let leaves_open = leaves_open(tool);
+    let (leaves_open, metering) = (leaves_open(tool), Metering::of(&tool.limits.limits()));
+    let lane = match tool.source.value.is_component() {
+        true => {
+            let source = state.component_source(&tool.source.value);
+            source.ok().and_then(|source| known.lane(state, source, metering))
+        }
+        false => None,
+    };
+    if let Err(reason) = check_call(tool, lane) {
+        return Ok((Tool { refused: Some(reason), ..with(state, tool, None, lane)? }, false));
+    }
     let says = match leaves_open || is_pinned(tool) {
         true => {
             let source = state.component_source(&tool.source.value)?;
-            match known.description(state, source, Metering::of(&tool.limits.limits())) {
-                Ok(Some(says)) if leaves_open => match lock::refused(tool, says) {
-                    None => says,
-                    refused => {
-                        return Ok((Tool { refused, ..with(state, tool, None)? }, false));
+            match known.description(state, source, metering) {
+                Ok(Some(says)) if leaves_open => {
+                    let lock = lock::refused(tool, says);
+                    match lock.or_else(|| own_tool(tool, says).err()) {
+                        None => says,
+                        refused => {
+                            return Ok((Tool { refused, ..with(state, tool, None, lane)? }, false));
+                        }
                     }
-                },
-                Ok(None) if leaves_open => return Ok((with(state, tool, None)?, true)),
+                }
+                Ok(None) if leaves_open => return Ok((with(state, tool, None, lane)?, true)),
                 Ok(_) => &DescribeResult::Nothing,
                 Err(error) => {
                     let refused = Some(error.to_string());
-                    return Ok((Tool { refused, ..with(state, tool, None)? }, false));
+                    return Ok((Tool { refused, ..with(state, tool, None, lane)? }, false));
                 }
             }
         }
         false => &DescribeResult::Nothing,
     };
-    let own = says.description().and_then(|says| says.tool(tool.name.as_str())).cloned();
+    let own = own_tool(tool, says).ok().flatten().cloned();
     let description_problem = says.problem().map(str::to_owned);
-    Ok((Tool { description_problem, ..with(state, tool, own)? }, false))
+    Ok((Tool { description_problem, ..with(state, tool, own, lane)? }, false))
+}
+
+/// Returns the part of a component's description that is about the tool: the configured function,
+/// the tool of its name, or the only tool.
+///
+/// # Errors
+///
+/// The reason why the component cannot be called: it has no such tool, or several others.
+pub(crate) fn own_tool<'a>(
+    tool: &kitbag_config::ConfiguredTool,
+    says: &'a DescribeResult,
+) -> Result<Option<&'a ToolDescription>, String> {
+    let Some(description) = says.description() else { return Ok(None) };
+    let names: Vec<_> = description.tools.iter().map(|own| &*own.name).collect();
+    let function = tool.source.value.component_call().and_then(|call| call.function.as_ref());
+    let named = |name: &str| description.tools.iter().find(|own| own.name == name);
+    match (function, &description.tools[..]) {
+        (Some(_), [only]) if is_interface(only) => Ok(Some(only)),
+        (Some(function), _) => match named(&function.value) {
+            Some(own) => Ok(Some(own)),
+            None => Err(format!(
+                "its component has no tool `{}` ({}); its tools are {}",
+                shown(&function.value),
+                function.origin,
+                alternatives(&names)
+            )),
+        },
+        (None, []) => Ok(None),
+        (None, [only]) => Ok(Some(only)),
+        (None, _) => match named(tool.name.as_str()) {
+            Some(own) => Ok(Some(own)),
+            None => Err(format!(
+                "its component has several tools, and none is named `{name}`; add `function` to \
+                 `[tools.{name}]`: {}",
+                alternatives(&names),
+                name = tool.name
+            )),
+        },
+    }
+}
+
+/// Returns true if a component describes an interface, not a tool: it receives the configured name of
+/// the tool, whatever it is.
+pub(crate) fn is_interface(own: &ToolDescription) -> bool {
+    own.name.contains('/')
+}
+
+/// Checks that a component is called in the form that the configuration sets.
+///
+/// # Errors
+///
+/// The reason why it cannot be called.
+pub(crate) fn check_call(
+    tool: &kitbag_config::ConfiguredTool,
+    lane: Option<Lane>,
+) -> Result<(), String> {
+    let call = tool.source.value.component_call();
+    match call.and_then(|call| call.command.as_ref()) {
+        Some(command) if lane.is_some_and(|lane| lane != Lane::Command) => Err(format!(
+            "`command` and `stdin` are only for commands, but its component is not a command \
+             ({}); remove them",
+            command.origin
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn not_callable(tool: &kitbag_config::ConfiguredTool, reason: String) -> ToolboxError {
+    ToolboxError::NotCallable { tool: tool.name.to_string(), reason }
+}
+
+/// Returns a tool with the grants of its lane: a component that was made for another host has none
+/// by default.
+fn settled(
+    tool: &kitbag_config::ConfiguredTool,
+    lane: Option<Lane>,
+) -> Cow<'_, kitbag_config::ConfiguredTool> {
+    match lane.is_some_and(Lane::is_foreign) && tool.grants.has_default_workspace() {
+        false => Cow::Borrowed(tool),
+        true => {
+            let mut settled = tool.clone();
+            settled.grants = tool.grants.without_default_workspace();
+            Cow::Owned(settled)
+        }
+    }
 }
 
 /// Combines the values of the configuration with those of a local tool.
@@ -228,7 +356,9 @@ fn with(
     state: &ToolboxState,
     tool: &kitbag_config::ConfiguredTool,
     says: Option<ToolDescription>,
+    lane: Option<Lane>,
 ) -> Result<Tool, ToolboxError> {
+    let tool = &*settled(tool, lane);
     let (says, parameters) = match &tool.source.value {
         ToolSource::Builtin { name } => {
             let says = describe_builtin(state.builtin(&name.value)?);
@@ -274,6 +404,7 @@ fn with(
     Ok(Tool {
         name: tool.name.clone(),
         source: tool.source.value.clone(),
+        lane,
         title: said(&tool.title, says.title),
         description: said(&tool.description, says.description),
         input_schema: parameters

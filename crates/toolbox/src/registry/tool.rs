@@ -8,6 +8,7 @@ use kitbag_config::{
     Origin, Sourced, ToolApproval, ToolRate, ToolSource, set_secret_command,
 };
 use kitbag_contract::{Annotations, ToolName};
+use kitbag_host::Lane;
 use kitbag_policy::{MissingGrant, Request, RequestedGrants};
 use kitbag_schema::{ArgumentProblem, CheckError, Schema, SchemaError};
 use serde_json::Value;
@@ -22,6 +23,8 @@ pub struct Summary {
     pub name: ToolName,
     /// `built-in`, `native`, `bytes`, or the file as named in the configuration.
     pub source: String,
+    /// The binary interface of a component in a file or in memory. `None`: it is not known.
+    pub lane: Option<Lane>,
     /// The group of a built-in tool, which `[toolsets]` enables or disables.
     pub toolset: Option<String>,
     /// The tool's access in a few words, such as `reads /workspace`. `None` for native code, which
@@ -43,6 +46,8 @@ pub struct Tool {
     pub name: ToolName,
     /// The source of the tool.
     pub source: ToolSource,
+    /// The binary interface of a component in a file or in memory. `None`: it is not known.
+    pub lane: Option<Lane>,
     /// A display name. Untrusted text.
     pub title: Option<Sourced<String>>,
     /// The description for the model. Untrusted text.

@@ -8,7 +8,7 @@ use kitbag::base::ByteSize;
 use kitbag::base::parse_duration;
 use kitbag::base::text::shown;
 use kitbag::config::Layer;
-use kitbag::contract::{ToolDescription, ToolName};
+use kitbag::contract::ToolDescription;
 use kitbag::host::DescribeResult;
 use kitbag::policy::{DirectoryGrant, Grants, RequestedGrants};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
@@ -44,8 +44,17 @@ impl GrantSelection {
 
 /// Keys of a kitbag manifest that are copied to the table and shown. `answers` is not among them:
 /// only a person may preset answers.
-pub(super) const OWN_KEYS: [&str; 6] =
-    ["title", "description", "parameters", "limits", "rate", "approve"];
+pub(super) const OWN_KEYS: [&str; 9] = [
+    "title",
+    "description",
+    "function",
+    "command",
+    "stdin",
+    "parameters",
+    "limits",
+    "rate",
+    "approve",
+];
 
 pub(crate) struct Bounds<'a> {
     pub(crate) config: &'a Config,
@@ -54,11 +63,12 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl RequestedSettings {
-    /// Collects the requests of a tool and its manifest.
+    /// Collects the requests of a tool and its manifest. `own` is the component's own name of the
+    /// tool.
     pub(crate) fn of(
         source: &Source,
         described: &DescribeResult,
-        name: &ToolName,
+        own: &str,
         bounds: &Bounds<'_>,
     ) -> Self {
         let mut asked = Self::default();
@@ -68,7 +78,7 @@ impl RequestedSettings {
                 shown(problem)
             ));
         }
-        let says = described.description().and_then(|says| says.tool(name.as_str()));
+        let says = described.description().and_then(|says| says.tool(own));
         if let Some(grants) = says.and_then(|says| says.grants.as_ref())
             && let Ok(requested) = RequestedGrants::read(grants)
         {
@@ -119,6 +129,9 @@ impl RequestedSettings {
         says: Option<&ToolDescription>,
         bounds: &Bounds<'_>,
     ) {
+        // A component describes all of its tools together.
+        let is_one_of_several = manifest.tools.len() > 1 && manifest.function.is_some();
+        let says = says.filter(|_| !is_one_of_several);
         for note in &manifest.notes {
             let key = if note.key.is_empty() { String::new() } else { format!("{}: ", note.key) };
             self.notes.push(format!("{key}{}", note.text));
@@ -155,7 +168,8 @@ impl RequestedSettings {
             && let Ok(document) = parameters.to_string().parse::<DocumentMut>()
         {
             let mut parameters = document.as_table().clone();
-            parameters.set_implicit(true);
+            // An empty table must be written: the tool has no arguments.
+            parameters.set_implicit(!parameters.is_empty());
             for table in parameters.iter_mut().filter_map(|(_, item)| item.as_table_mut()) {
                 table.decor_mut().set_prefix("\n");
             }

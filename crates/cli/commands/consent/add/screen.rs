@@ -9,6 +9,7 @@ use kitbag::toolbox::consent::{
     Attachment, Consent, RequestChange, RequestItem, Requester, Risk, imitated, quoted,
 };
 
+use super::ChosenTool;
 use super::grants::{Bounds, RequestedSettings};
 use super::source::Source;
 use super::wording::Group;
@@ -47,13 +48,14 @@ pub(crate) fn unexplained(
 
 /// Returns the screen: the tool, its requests, and the imports that could use more.
 pub(crate) fn consent(
-    name: &ToolName,
+    tool: &ChosenTool,
     source: &Source,
     described: &DescribeResult,
     asked: &RequestedSettings,
     groups: &[Group],
     bounds: &Bounds<'_>,
 ) -> Consent {
+    let name = &tool.name;
     let version = source.version().map(|version| format!(" {version}")).unwrap_or_default();
     let author = source.foreign().and_then(|manifest| manifest.author.as_deref());
     let author = author.map(|author| format!(" by {}", shown(author))).unwrap_or_default();
@@ -68,23 +70,23 @@ pub(crate) fn consent(
     items.extend(own_risks(name, inspection, asked, None, bounds));
     Consent {
         heading,
-        parts: parts(name, source, described, asked),
+        parts: parts(&tool.own, source, described, asked),
         items,
         more: "`--all` shows them".to_owned(),
     }
 }
 
 fn parts(
-    name: &ToolName,
+    own: &str,
     source: &Source,
     described: &DescribeResult,
     asked: &RequestedSettings,
 ) -> Vec<Attachment> {
     let mut parts = Vec::new();
-    let says = described.description().and_then(|says| says.tool(name.as_str()));
-    let own = says.and_then(|says| says.description.as_deref());
+    let says = described.description().and_then(|says| says.tool(own));
+    let description = says.and_then(|says| says.description.as_deref());
     let of_manifest = source.foreign().and_then(|manifest| manifest.description.as_deref());
-    if let Some(description) = own.or(of_manifest) {
+    if let Some(description) = description.or(of_manifest) {
         let lines = description.lines().map(str::to_owned).collect();
         parts.push(Attachment::theirs("Its own description:", lines));
     }
@@ -98,6 +100,10 @@ fn parts(
         parts.push(Attachment::theirs(format!("{} also sets:", shown(file)), lines.collect()));
     }
     let mut notes = asked.notes.clone();
+    if let Some(lane) = source.component.inspection.lane.filter(|lane| lane.is_foreign()) {
+        let grants = "it has no access to files, variables or the network except by a grant";
+        notes.push(format!("the component is {}; {grants}", lane.words()));
+    }
     if source.component.inspection.uses_sockets() {
         notes.push(format!("the component {SOCKETS_ADVICE}"));
     }

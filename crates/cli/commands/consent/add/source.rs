@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::commands::consent::add::manifests::{Format, Manifest};
 use kitbag::base::ContentDigest;
 use kitbag::base::shell;
-use kitbag::base::text::shown;
+use kitbag::base::text::{alternatives, shown};
 use kitbag::config::settled;
 use kitbag::contract::ToolName;
 use kitbag::host::{
-    ComponentBytes, ComponentSource, DescribeResult, Host, Limits, ReadComponent, RunContext,
-    read_component,
+    ComponentBytes, ComponentSource, DescribeResult, Host, Import, Limits, ReadComponent,
+    RunContext, read_component,
 };
 use kitbag::toolbox::RecordedDescription;
 use kitbag::trust::digest_of;
@@ -180,7 +180,7 @@ impl Source {
             }
         };
         let entries = Entries::read(&directory, path.as_deref()).map_err(unreadable)?;
-        let manifest = entries.manifest(&directory, path.as_deref())?;
+        let manifest = entries.manifest(&directory, path.as_deref(), tool)?;
         let path = match path {
             Some(path) => path,
             None => entries.component(&directory, manifest.as_ref())?,
@@ -264,7 +264,8 @@ impl Source {
         if let Some(section) = &inspection.section {
             return Ok(section.clone());
         }
-        if !inspection.describes() {
+        let is_foreign = inspection.lane.is_some_and(|lane| lane.is_foreign());
+        if !inspection.describes() && !is_foreign {
             return Ok(DescribeResult::Nothing);
         }
         let name = self.path.display().to_string();
@@ -277,15 +278,16 @@ impl Source {
         Ok(asked.map_err(CliError::Component)?.described().clone())
     }
 
-    pub(crate) fn parts(&self, described: &DescribeResult, name: &ToolName) -> RecordedDescription {
-        RecordedDescription::of(described, name.as_str())
+    pub(crate) fn parts(&self, described: &DescribeResult, own: &str) -> RecordedDescription {
+        RecordedDescription::of(described, own)
     }
 
     /// Returns the names of the component's imports, sorted.
     pub(crate) fn imports(&self) -> Vec<String> {
-        let imports = self.component.inspection.imports.iter();
+        let inspection = &self.component.inspection;
         // An import without a colon is a type that the world uses.
-        let named = imports.filter(|import| import.name.contains(':'));
+        let is_listed = |import: &&Import| inspection.is_module || import.name.contains(':');
+        let named = inspection.imports.iter().filter(is_listed);
         let mut names: Vec<_> = named.map(|import| import.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
@@ -365,6 +367,7 @@ impl Entries {
         &self,
         directory: &Path,
         component: Option<&Path>,
+        tool: Option<&str>,
     ) -> Result<Option<SourceManifest>, CliError> {
         let (file, format) = match &self.manifests[..] {
             [] => return Ok(None),
@@ -382,7 +385,23 @@ impl Entries {
             Some(format) => {
                 // A person chose the directory, but not the links in it.
                 let real = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-                let manifest = Manifest::translate(*format, &bytes, &real);
+                let mut manifest = Manifest::translate_tool(*format, &bytes, &real, tool);
+                if let Some(tool) = tool
+                    && !manifest.tools.is_empty()
+                    && !manifest.has_tool(tool)
+                {
+                    let tools: Vec<_> = manifest.tools.iter().map(String::as_str).collect();
+                    return Err(CliError::Usage(format!(
+                        "`{}` has no tool `{}`; its tools are {}",
+                        path.display(),
+                        shown(tool),
+                        alternatives(&tools)
+                    )));
+                }
+                if let Some(schema) = &manifest.schema {
+                    let schema = read_manifest(&inside(directory, schema)?)?;
+                    manifest.take_schema(&schema);
+                }
                 ManifestContent::Foreign(Box::new(manifest))
             }
             None => {
@@ -424,7 +443,7 @@ impl Entries {
                 "`{place}` has no component: no file in it ends in `.wasm`"
             ))),
             (None, several) => {
-                let names = kitbag::base::text::alternatives(several);
+                let names = alternatives(several);
                 Err(CliError::Usage(format!("`{place}` has several components: name {names}")))
             }
         }

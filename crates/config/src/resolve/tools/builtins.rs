@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use kitbag_contract::ToolName;
 
 use super::candidate::Candidate;
+use super::local::check_no_call;
 use super::toolsets;
 use crate::config::{ConfiguredGrants, ConfiguredTool, ToolSource};
 use crate::format::ToolConfig;
@@ -31,6 +32,7 @@ pub(super) fn builtin(
     fixed(&said, "parameters", candidate, |tool| tool.parameters.as_ref(), report);
     fixed(&said, "wasm", candidate, |tool| tool.wasm.as_ref(), report);
     fixed(&said, "dev", candidate, |tool| tool.dev.as_ref(), report);
+    check_no_call(candidate, "it is part of kitbag", report);
     for at in all(&said, |tool| tool.replaces.as_ref()) {
         let problem = format!(
             "tool `{name}` may not have `replaces`: only a local tool can replace a built-in; \

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use kitbag_base::text::shown_path;
+use kitbag_base::text::{alternatives, shown_path};
 
 use super::candidate::Candidate;
 use super::names::{is_same_file, two_tools};
 use super::scripts::Script;
-use crate::config::{BytesTool, LocalTool, Parameters};
+use crate::config::{BytesTool, CommandTemplate, ComponentCall, LocalTool, Parameters, Template};
 use crate::format::ToolConfig;
 use crate::format::key::KeyPath;
-use crate::format::span::{Part, all, last};
+use crate::format::span::{At, Part, all, copied, last};
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
@@ -38,8 +38,9 @@ pub(super) fn local(
     }
     let wasm = wasm(context, candidate, path, report);
     let replaces = context.replaces(parts, report);
-    let parameters = component_parameters(context, parts, path, report);
+    let (call, parameters) = component_call(context, parts, path, report);
     let mut local = LocalTool::new(wasm?, replaces, parameters);
+    local.call = call;
     if let Some(dev) = last(&candidate.tables, |tool| tool.dev.as_ref()) {
         local.dev = dev.sourced(*dev.value);
     }
@@ -130,8 +131,65 @@ pub(super) fn bytes(
             report.span(part.at.file, span, problem);
         }
     }
-    let parameters = component_parameters(context, parts, path, report);
-    BytesTool { component: (*name).clone(), parameters }
+    let (call, parameters) = component_call(context, parts, path, report);
+    BytesTool { component: (*name).clone(), call, parameters }
+}
+
+/// Returns the part of a component that a tool calls, and its configured arguments.
+fn component_call(
+    context: &Context<'_>,
+    parts: &[Part<'_, ToolConfig>],
+    path: &KeyPath<'_>,
+    report: &mut Report,
+) -> (ComponentCall, Option<Parameters>) {
+    let mut parameters = component_parameters(context, parts, path, report);
+    let command = last(parts, |tool| tool.command.as_ref());
+    let stdin = last(parts, |tool| tool.stdin.as_ref());
+    let mut template = CommandTemplate::default();
+    let mut origin = None;
+    if let Some(command) = command {
+        // A command line without arguments of the call takes none.
+        let known = parameters.get_or_insert_default();
+        let words = command.value.iter().map(|word| word.at(command.file));
+        template.arguments = words.filter_map(|at| self::template(at, known, report)).collect();
+        origin = Some(command.origin());
+    }
+    if let Some(stdin) = stdin {
+        let known = parameters.get_or_insert_default();
+        template.stdin = self::template(stdin, known, report);
+        origin = origin.or_else(|| Some(stdin.origin()));
+    }
+    let call = ComponentCall {
+        function: copied(parts, |tool| tool.function.as_ref()),
+        command: origin.map(|origin| Sourced { value: template, origin }),
+    };
+    (call, parameters)
+}
+
+/// Reads a template, whose arguments must be parameters of the tool.
+fn template(at: At<'_, String>, known: &Parameters, report: &mut Report) -> Option<Template> {
+    let template = Template::read(at.value).map_err(|problem| report.at(at, problem)).ok()?;
+    let is_unknown = |name: &&str| !known.entries.iter().any(|(known, _)| known == name);
+    if let Some(unknown) = template.names().find(is_unknown) {
+        let known: Vec<_> = known.entries.iter().map(|(name, _)| name.as_str()).collect();
+        let hint = match known.is_empty() {
+            true => format!("add `[tools.NAME.parameters.{unknown}]`"),
+            false => format!("its parameters are {}", alternatives(&known)),
+        };
+        report.at(at, format!("`{{{unknown}}}` is not a parameter of the tool; {hint}"));
+    }
+    Some(template)
+}
+
+/// Refuses keys that only a component has.
+pub(super) fn check_no_call(candidate: &Candidate<'_>, is: &str, report: &mut Report) {
+    let Candidate { name, .. } = candidate;
+    for part in candidate.said_of_kind() {
+        for (key, span) in part.at.value.call_keys() {
+            let problem = format!("tool `{name}` may not have `{key}`: {is}; remove it");
+            report.span(part.at.file, span, problem);
+        }
+    }
 }
 
 /// Returns the configured arguments of a component.

@@ -18,6 +18,7 @@ use crate::resolve::context::Context;
 use crate::resolve::parameters::value::json;
 use crate::resolve::parameters::{self, ParameterRole};
 use crate::resolve::tools::candidate::Candidate;
+use crate::resolve::tools::local::check_no_call;
 use crate::resolve::tools::names::shadows_builtin;
 
 #[derive(Clone, Copy)]
@@ -99,6 +100,7 @@ pub(super) fn tool(
             report.span(part.at.file, span, problem);
         }
     }
+    check_no_call(candidate, "it is a script", report);
     let replaces = context.replaces(parts, report);
     let replaces_itself = replaces.as_ref().is_some_and(|builtin| builtin.value == name.as_str());
     if !script.is_named

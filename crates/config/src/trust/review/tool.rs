@@ -5,8 +5,8 @@ use kitbag_fs_guard::{ProtectedNames, SecretNames};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Grants, Rates, SecretGrant};
 
 use crate::config::{
-    BytesTool, ConfiguredGrants, ConfiguredTool, LocalTool, LockedTool, Parameters, ScriptTool,
-    ToolApproval, ToolRate, ToolSource,
+    BytesTool, CommandTemplate, ComponentCall, ConfiguredGrants, ConfiguredTool, LocalTool,
+    LockedTool, Parameters, ScriptTool, ToolApproval, ToolRate, ToolSource,
 };
 use crate::layers::origin::Sourced;
 use crate::report::DiagnosticKind;
@@ -94,10 +94,11 @@ fn of_source(now: &ToolSource, then: &ToolSource, changes: &mut ToolChanges) {
         (ToolSource::Local(now), ToolSource::Local(then)) => of_local(now, then, changes),
         (ToolSource::Script(now), ToolSource::Script(then)) => of_script(now, then, changes),
         (ToolSource::Bytes(now), ToolSource::Bytes(then)) => {
-            let BytesTool { component, parameters } = now;
+            let BytesTool { component, call, parameters } = now;
             if *component != then.component {
                 changes.added.push(format!("it runs the component `{component}`"));
             }
+            of_call(call, &then.call, changes);
             of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
         }
         (ToolSource::Native, ToolSource::Native) => {}
@@ -128,6 +129,7 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
         layer,
         dev,
         replaces,
+        call,
         parameters,
     } = now;
     if wasm.value != then.wasm.value {
@@ -147,7 +149,26 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
         changes.added.push("every later build of it runs without a review".to_owned());
     }
     of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
+    of_call(call, &then.call, changes);
     of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
+}
+
+fn of_call(now: &ComponentCall, then: &ComponentCall, changes: &mut ToolChanges) {
+    let ComponentCall { function, command } = now;
+    let name = |function: &Option<Sourced<String>>| function.as_ref().map(|it| it.value.clone());
+    if name(function) != name(&then.function) {
+        let text = match function {
+            Some(function) => format!("it calls `{}` of its component", shown(&function.value)),
+            None => "it calls the tool of its component with its own name".to_owned(),
+        };
+        changes.added.push(text);
+    }
+    let template = |command: &Option<Sourced<CommandTemplate>>| {
+        command.as_ref().map(|command| command.value.clone())
+    };
+    if template(command) != template(&then.command) {
+        changes.added.push("its command line changed".to_owned());
+    }
 }
 
 fn of_script(now: &ScriptTool, then: &ScriptTool, changes: &mut ToolChanges) {

@@ -78,8 +78,8 @@ fn capabilities(fields: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut No
         for key in ["allowed_names", "allowed"] {
             for (path, name) in secrets.texts(key, notes) {
                 let text = format!(
-                    "a tool cannot ask if {} exists; it is ignored: `http.credentials` requests \
-                     the secrets",
+                    "a tool sees {} only if the secret is granted; it is ignored: \
+                     `http.credentials` requests the secrets",
                     quoted(name)
                 );
                 notes.add(path, text);

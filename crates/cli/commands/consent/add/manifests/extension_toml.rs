@@ -1,7 +1,7 @@
 //! `manifest.toml` of IronClaw: `reborn.extension_manifest.v3`.
 //!
-//! One component serves all `[[tools]]`. Their grants are requested together, since a component has
-//! the same grants for each of its tools. A credential names its destination host, which the tool
+//! One component serves all `[[tools]]`, which it tells apart by their `id`. Without a selected tool,
+//! the grants of all are requested together. A credential names its destination host, which the tool
 //! may then reach with any method.
 
 use std::collections::BTreeSet;
@@ -15,8 +15,7 @@ use super::requested_grants::{ManifestHttp, host_pattern};
 const VERSION: &str = "reborn.extension_manifest.v3";
 
 /// Fields that duplicate the component's own description.
-const DESCRIBED: [&str; 4] =
-    ["description", "input_schema_ref", "output_schema_ref", "prompt_doc_ref"];
+const DESCRIBED: [&str; 2] = ["output_schema_ref", "prompt_doc_ref"];
 
 const PARTS: [(&str, &str); 5] = [
     ("mcp", "it is an MCP server, which kitbag does not connect to; it is ignored"),
@@ -26,7 +25,13 @@ const PARTS: [(&str, &str); 5] = [
     ("metadata", "it is for people; it is ignored"),
 ];
 
-pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
+/// Translates the tool with the name `selected`, or all tools.
+pub(crate) fn translate(
+    root: &Node,
+    selected: Option<&str>,
+    manifest: &mut Manifest,
+    notes: &mut Notes,
+) {
     let Some(mut root) = Fields::of("", root, notes) else { return };
     match root.text("schema_version", notes) {
         Some(VERSION) => {}
@@ -68,26 +73,60 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         notes,
     );
     let tools = root.list("tools", notes).unwrap_or_default();
-    if tools.len() > 1 {
-        let text = format!("its {} tools are requested together", tools.len());
+    let is_only = tools.len() == 1;
+    if tools.len() > 1 && selected.is_none() {
+        let text = format!(
+            "its {} tools are requested together; add one of them with `--tool ID`",
+            tools.len()
+        );
         notes.add(root.path("tools"), text);
     }
     let mut ids = BTreeSet::new();
     for (path, node) in tools {
         // Many tools repeat the same notes, which are kept once.
         let Some(mut tool) = Fields::of(root.path("tools"), node, notes) else { continue };
-        if let Some(id) = tool.text("id", notes)
-            && !ids.insert(id)
-        {
-            notes.add(path, format!("{} exists twice", quoted(id)));
+        let id = tool.text("id", notes);
+        if let Some(id) = id {
+            if !ids.insert(id) {
+                notes.add(path, format!("{} exists twice", quoted(id)));
+            }
+            manifest.tools.push(id.to_owned());
         }
-        self::tool(&mut tool, manifest, notes);
+        let is_selected = match selected {
+            Some(selected) => id == Some(selected),
+            None => true,
+        };
+        if is_selected {
+            let is_alone = selected.is_some() || is_only;
+            if let Some(id) = id.filter(|_| is_alone) {
+                manifest.function = Some(id.to_owned());
+                if selected.is_some() {
+                    manifest.name = Some(tool_name(id));
+                }
+            }
+            self::tool(&mut tool, is_alone, manifest, notes);
+        }
     }
     root.note_unread(notes);
 }
 
-fn tool(tool: &mut Fields<'_>, manifest: &mut Manifest, notes: &mut Notes) {
-    tool.remark(&DESCRIBED, "the component describes itself; it is ignored", notes);
+/// Returns the name of a tool with this `id`, such as `github_get_issue` for `github.get_issue`.
+fn tool_name(id: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    id.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+}
+
+/// Translates one tool. `is_alone` is true if the manifest's other tools are not added.
+fn tool(tool: &mut Fields<'_>, is_alone: bool, manifest: &mut Manifest, notes: &mut Notes) {
+    const DESCRIBES: &str = "the component describes itself; it is ignored";
+    if is_alone {
+        let mut text = |key| tool.text(key, notes).map(str::to_owned);
+        manifest.description = text("description").or(manifest.description.take());
+        manifest.schema = text("input_schema_ref");
+    } else {
+        tool.remark(&["description", "input_schema_ref"], DESCRIBES, notes);
+    }
+    tool.remark(&DESCRIBED, DESCRIBES, notes);
     match tool.text("default_permission", notes) {
         None | Some("allow") => {}
         Some("ask") => manifest.is_approved_per_call = true,

@@ -203,7 +203,7 @@ fn parameter(mut fields: Fields<'_>, notes: &mut Notes) -> toml::Table {
     table
 }
 
-fn value(node: &Node) -> Option<toml::Value> {
+pub(super) fn value(node: &Node) -> Option<toml::Value> {
     Some(match node {
         Node::Bool(value) => (*value).into(),
         Node::Integer(value) => i64::try_from(*value).ok()?.into(),

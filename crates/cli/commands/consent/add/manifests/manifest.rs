@@ -41,6 +41,12 @@ pub(crate) struct Manifest {
     /// The file of the component, relative to the manifest.
     pub(crate) component: Option<String>,
     pub(crate) requested: ManifestGrants,
+    /// The names of the tools, if one component serves several.
+    pub(crate) tools: Vec<String>,
+    /// The component's name of the tool.
+    pub(crate) function: Option<String>,
+    /// The file with the JSON Schema of the arguments, relative to the manifest.
+    pub(crate) schema: Option<String>,
     /// The arguments of the tool, in the form of `parameters` in a kitbag config.
     pub(crate) parameters: Option<toml::Table>,
     /// Limits of one call, as in `limits` of a kitbag config: keys and values in TOML.
@@ -87,6 +93,9 @@ impl Manifest {
             description: None,
             component: None,
             requested: ManifestGrants::default(),
+            tools: Vec::new(),
+            function: None,
+            schema: None,
             parameters: None,
             limits: Vec::new(),
             rate: None,
@@ -95,10 +104,19 @@ impl Manifest {
         }
     }
 
+    /// Returns true if one of several tools has this name.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|own| own == name)
+    }
+
     /// Returns the keys of the tool's table without its grants, each with its value in TOML.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
-        let texts = [("title", &self.title), ("description", &self.description)];
+        let texts = [
+            ("function", &self.function),
+            ("title", &self.title),
+            ("description", &self.description),
+        ];
         for (key, text) in texts.into_iter().chain([("rate", &self.rate)]) {
             settings.extend(text.as_ref().map(|text| (key, quoted(text))));
         }

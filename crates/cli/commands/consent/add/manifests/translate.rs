@@ -14,11 +14,16 @@ use super::{
 
 impl Manifest {
     /// Translates a manifest. `directory` is the absolute path of the manifest's directory: the
-    /// base of its relative paths.
+    /// base of its relative paths. `tool` selects one of several tools of a component.
     ///
     /// Never fails: a manifest that cannot be read requests nothing, and a note gives the reason.
     /// JP files hold several tools: use [`of_jp`](Self::of_jp) for those.
-    pub(crate) fn translate(format: Format, source: impl AsRef<[u8]>, directory: &Path) -> Self {
+    pub(crate) fn translate_tool(
+        format: Format,
+        source: impl AsRef<[u8]>,
+        directory: &Path,
+        tool: Option<&str>,
+    ) -> Self {
         let source = source.as_ref();
         let mut manifest = Self::empty(format, source);
         let root = match decoded(source).and_then(|text| read(format, text)) {
@@ -43,11 +48,19 @@ impl Manifest {
                 capabilities_json::translate(&root, &mut manifest, &mut notes);
             }
             Format::PolicyYaml => policy_yaml::translate(&root, &mut manifest, &mut notes),
-            Format::ExtensionToml => extension_toml::translate(&root, &mut manifest, &mut notes),
+            Format::ExtensionToml => {
+                extension_toml::translate(&root, tool, &mut manifest, &mut notes);
+            }
             Format::Jp => return manifest.refused("it may hold several tools".to_owned()),
         }
         manifest.finish(notes);
         manifest
+    }
+
+    /// Translates a manifest with all of its tools.
+    #[cfg(test)]
+    pub(crate) fn translate(format: Format, source: impl AsRef<[u8]>, directory: &Path) -> Self {
+        Self::translate_tool(format, source, directory, None)
     }
 
     /// Drops the requests that a zero limit or a denial forbids, and keeps the notes.

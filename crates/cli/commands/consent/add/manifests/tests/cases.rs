@@ -103,3 +103,103 @@ fn format_is_detected_from_the_file_name() {
     check(".capabilities.json", None, None);
     check("Skill.toml", None, None);
 }
+
+#[test]
+fn one_tool_of_an_extension_is_selected() {
+    let source = include_str!("cases/extension/manifest.toml");
+    let translate = |tool: &str| {
+        Manifest::translate_tool(
+            Format::ExtensionToml,
+            source,
+            Path::new("/skills/own"),
+            Some(tool),
+        )
+    };
+    let mut manifest = translate("tracker.get_ticket");
+    assert_eq!(manifest.tools, ["tracker.get_ticket", "tracker.close_ticket"]);
+    assert_eq!(manifest.name.as_deref(), Some("tracker_get_ticket"));
+    assert_eq!(manifest.schema.as_deref(), Some("schemas/get_ticket.input.v1.json"));
+    manifest.notes.clear();
+    manifest.take_schema(
+        br#"{
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "required": ["id"],
+            "properties": {
+                "id": { "type": "integer", "minimum": 1, "description": "The number." },
+                "state": { "type": ["string", "null"], "enum": ["open", "closed"] },
+                "labels": { "type": "array", "items": { "type": "string", "maxLength": 9 } },
+                "range": {
+                    "type": "object",
+                    "properties": { "to": { "type": "number", "default": 1.5 } },
+                    "required": ["to"],
+                    "additionalProperties": false
+                },
+                "any": { "type": "object", "properties": { "x": {} } }
+            },
+            "anyOf": []
+        }"#,
+    );
+    let notes: Vec<_> =
+        manifest.notes.iter().map(|note| format!("{}: {}", note.key, note.text)).collect();
+    assert_eq!(
+        notes,
+        ["schemas/get_ticket.input.v1.json: only the component checks `anyOf`, `maxLength`, \
+             `minimum`, `properties`"]
+    );
+    insta::assert_snapshot!(manifest.to_toml(), @r#"
+    function = "tracker.get_ticket"
+    title = "Tracker"
+    description = "Reads a ticket."
+
+    [grants]
+    filesystem = []
+    http = [{ url = "https://api.tracker.example", methods = "*" }]
+    secrets = { tracker_token = { to = ["https://api.tracker.example/**"] } }
+
+    [parameters.id]
+    type = "integer"
+    description = "The number."
+    required = true
+
+    [parameters.state]
+    type = "string"
+    enum = ["open", "closed"]
+
+    [parameters.labels]
+    type = "array"
+
+    [parameters.labels.items]
+    type = "string"
+
+    [parameters.range]
+    type = "object"
+
+    [parameters.range.properties.to]
+    type = "number"
+    default = 1.5
+    required = true
+
+    [parameters.any]
+    type = "object"
+    "#);
+    // An approval for each call is requested by the other tool.
+    assert!(!manifest.is_approved_per_call);
+    assert!(translate("tracker.close_ticket").is_approved_per_call);
+    assert_eq!(translate("tracker.other").requested, Default::default());
+}
+
+#[test]
+fn schemas_that_cannot_be_read_are_noted() {
+    let check = |source: &[u8], expected: &str| {
+        let mut manifest = Manifest::empty(Format::ExtensionToml, b"");
+        manifest.schema = Some("a.json".to_owned());
+        manifest.take_schema(source);
+        assert_eq!(manifest.parameters, None);
+        let [note] = &manifest.notes[..] else { panic!("{:?}", manifest.notes) };
+        assert_eq!((&*note.key, &*note.text), ("a.json", expected));
+    };
+    check(b"[]", "it is a list, not a table; it is ignored");
+    check(b"\xff", "it cannot be read: it is not UTF-8: see line 1; it is ignored");
+    check(b"{", "it cannot be read: EOF while parsing an object at line 1 column 1; it is ignored");
+}
