@@ -128,15 +128,15 @@ impl Args {
         let (config, layer) = (bounds.config, bounds.layer);
         let is_unfinished = check_free(config, place, name, source)?;
         let mut asked = RequestedSettings::of(source, described, own, bounds);
-        if *own != name.as_str() && described.description().is_some_and(|it| it.tools.len() > 1) {
-            asked.keys.insert(0, ("function".to_owned(), toml_edit::value(own.as_str())));
-        }
+        let is_one_of_several = described.description().is_some_and(|it| it.tools.len() > 1);
+        let function = (is_one_of_several && *own != name.as_str())
+            .then(|| ("function".to_owned(), toml_edit::value(own.as_str())));
         let text = place.config_text()?;
         let table = |asked: &RequestedSettings, granted: &GrantSelection| ToolTable {
             name: name.to_string(),
             origin: place.origin(&source.origin),
             wasm: place.written(&place.component(name.as_str())),
-            keys: asked.keys.clone(),
+            keys: function.iter().chain(&asked.keys).cloned().collect(),
             grants: asked.written(granted),
         };
         asked.without_invalid(|asked| {

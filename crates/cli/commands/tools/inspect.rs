@@ -93,6 +93,9 @@ fn description(inspection: &Inspection) -> String {
             "Description: the section `kitbag:describe`; `describe` is not called\n".to_owned()
         }
         (Some(_), false) => "Description: the section `kitbag:describe`\n".to_owned(),
+        (None, _) if inspection.lane.is_some_and(|lane| lane.is_foreign()) => {
+            return "Description: by kitbag, after compiling\n".into();
+        }
         (None, true) => return "Description: the result of `describe`, after compiling\n".into(),
         (None, false) => return "Description: none\n".into(),
     };

@@ -39,7 +39,7 @@ fn marks_stay_aligned_after_escaped_characters() {
 .kitbag/config.toml:3:1: unknown key `\\u{200b}y` in `tools.learn`
   3 | \"\\u{200b}y\" = 1
     | ^^^^^^^^^^^
-  known keys: `source`, `builtin`, `replaces`, `wasm`, `script`, `title`, `description`, `enable`, `parameters`, `grants`, \
+  known keys: `source`, `builtin`, `replaces`, `wasm`, `function`, `command`, `stdin`, `script`, `title`, `description`, `enable`, `parameters`, `grants`, \
          `limits`, `rate`, `dev`, `mask`, `approve`, `answers`",
     );
 }

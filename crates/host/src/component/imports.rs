@@ -60,7 +60,7 @@ const BASE: Interfaces = Interfaces::of_wasi(&[
     ("wasi:cli/stdin", "the input of a command; otherwise empty", |l| {
         cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
-    ("wasi:cli/stdout", "captured; shown by `run --verbose` only", |l| {
+    ("wasi:cli/stdout", "the result of a command; otherwise shown by `run --verbose` only", |l| {
         cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
     }),
     ("wasi:cli/stderr", "captured; shown by `run --verbose`, and its end in errors", |l| {

@@ -112,6 +112,7 @@ impl Command {
             Err(error) => return Ok(Outcome::Error(ErrorInfo::new(error))),
         };
         let state = store.data_mut();
+        state.granted().directories.has_relative_paths = true;
         state.arguments = [parameters.name.to_owned()].into_iter().chain(args).collect();
         state.input.set(Bytes::from(stdin.unwrap_or_default()));
         let code = match self.exit_code(store, pre).await? {

@@ -136,9 +136,13 @@ impl preopens::Host for FilesystemView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let preopens = self.granted.preopens()?.iter();
         let preopens = preopens.map(|it| (it.directory.clone(), it.id, it.guest.to_string()));
-        let preopens: Vec<_> = preopens.collect();
+        let mut preopens: Vec<_> = preopens.enumerate().collect();
+        if let Some(working) = self.granted.working_directory() {
+            let (index, (directory, id, _)) = preopens[working].clone();
+            preopens.push((index, (directory, id, ".".to_owned())));
+        }
         let mut directories = Vec::with_capacity(preopens.len());
-        for (index, (directory, id, name)) in preopens.into_iter().enumerate() {
+        for (index, (directory, id, name)) in preopens {
             let fd = self.wasi.table.push(Descriptor::Dir(directory))?;
             self.granted.opened(&fd, GuestPlace::granted(index), id);
             directories.push((fd, name));

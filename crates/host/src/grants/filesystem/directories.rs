@@ -50,6 +50,8 @@ pub(crate) struct CallDirectories {
     /// Protected entries of those directories, from the first change on.
     table: Option<GuardTable>,
     private: PrivateTable,
+    /// True if relative paths begin at the root of the call. Only commands have them.
+    pub(crate) has_relative_paths: bool,
 }
 
 pub(super) struct Preopen {
@@ -131,7 +133,15 @@ impl CallDirectories {
             guard: Arc::clone(guard),
             table: None,
             private: PrivateTable::default(),
+            has_relative_paths: false,
         }
+    }
+
+    /// Returns the index of the directory at which relative paths begin.
+    pub(super) fn working_directory(&self) -> Option<usize> {
+        let root = self.grants.root();
+        let is_root = |preopen: &Preopen| preopen.guest.as_str() == root;
+        self.has_relative_paths.then(|| self.preopens.iter().position(is_root)).flatten()
     }
 
     /// Returns the directories of the call, and opens them if necessary.
