@@ -301,7 +301,7 @@ pub(crate) fn long_type() -> Vec<u8> {
         "$many ".repeat(400),
     );
     component(&Parts {
-        package: "a:b/c",
+        package: "kitbag:tool/types@0.1.0",
         imports: &imports,
         ty: r#"(param "x" $more) (result u32)"#,
         run: r#"(func (export "run") (param i32) (result i32) i32.const 42)"#,

@@ -83,6 +83,7 @@ impl Args {
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
+        let tool = &*kitbag.toolbox().settled(tool);
         let answer = match asked {
             WhyRequest::Request(request) => answer(config, tool, &request),
             WhyRequest::Http { method, url } => match request(tool, &method, &url) {

@@ -143,10 +143,7 @@ pub(crate) fn resolve(
     tool: &kitbag_config::ConfiguredTool,
     context: &RunContext,
 ) -> Result<(Arc<Tool>, Option<Component>), ToolboxError> {
-    // The lane decides about the default grants.
-    let is_loaded = leaves_open(tool)
-        || tool.source.value.is_component() && tool.grants.has_default_workspace();
-    let asked = match is_loaded {
+    let asked = match leaves_open(tool) {
         true => {
             let source = state.component_source(&tool.source.value)?;
             Some(state.host.component(&source, &tool.limits.limits(), context)?)
@@ -169,11 +166,11 @@ pub(crate) fn resolve(
         Some(component) => {
             let checked = check_call(tool, Some(component.lane()));
             let says = checked.and_then(|()| own_tool(tool, component.described()));
-            says.map_err(|reason| not_callable(tool, reason))?.filter(|_| leaves_open(tool))
+            says.map_err(|reason| not_callable(tool, reason))?
         }
         None => None,
     };
-    let lane = asked.as_ref().map(Component::lane);
+    let lane = asked.as_ref().map(Component::lane).or_else(|| default_lane(state, tool));
     let mut resolved = with(state, tool, says.cloned(), lane)?;
     resolved.cache_problems =
         asked.as_ref().map(|component| component.cache_problems().to_vec()).unwrap_or_default();
@@ -333,6 +330,21 @@ pub(crate) fn check_call(
 
 pub(crate) fn not_callable(tool: &kitbag_config::ConfiguredTool, reason: String) -> ToolboxError {
     ToolboxError::NotCallable { tool: tool.name.to_string(), reason }
+}
+
+/// Returns the lane of a component with default grants, which depend on it, without loading it.
+fn default_lane(state: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Option<Lane> {
+    let has_default = tool.source.value.is_component() && tool.grants.has_default_workspace();
+    let source = has_default.then(|| state.component_source(&tool.source.value).ok()).flatten()?;
+    state.host.lane(&source, Metering::of(&tool.limits.limits()))
+}
+
+/// Returns a tool with the grants of its calls.
+pub(crate) fn settled_now<'a>(
+    state: &ToolboxState,
+    tool: &'a kitbag_config::ConfiguredTool,
+) -> Cow<'a, kitbag_config::ConfiguredTool> {
+    settled(tool, default_lane(state, tool))
 }
 
 /// Returns a tool with the grants of its lane: a component that was made for another host has none

@@ -1,5 +1,6 @@
 //! The tools of one configuration: their known data, and calls of them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -120,6 +121,12 @@ impl Toolbox {
             let (tool, may_say_more) = resolve::resolve_known(&self.0, configured, &mut known)?;
             Ok(KnownTool { tool: self.for_model(configured, tool), may_say_more })
         })
+    }
+
+    /// Returns a tool with the grants of its calls: a component that was made for another host has
+    /// no default grants. Compiles nothing.
+    pub fn settled<'a>(&self, tool: &'a ConfiguredTool) -> Cow<'a, ConfiguredTool> {
+        resolve::settled_now(&self.0, tool)
     }
 
     /// Adds the text that only a model reads, which a call does not need.
