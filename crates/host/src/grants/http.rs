@@ -115,14 +115,14 @@ impl HeldHttp {
         let response = self.sending.requests().send(url, request.map(body), times);
         async move {
             let (parts, body) = response.await?.into_parts();
-            let body = Limited::new(body, limit).collect().await.map_err(|error| {
-                match error.downcast::<RequestError>() {
-                    Ok(error) => *error,
-                    Err(_) => RequestError::Protocol(format!(
-                        "the body of the response exceeds {}",
-                        ByteSize::bytes(limit as u64)
-                    )),
-                }
+            let body = Limited::new(body, limit).collect().await.map_err(|error| match error
+                .downcast::<RequestError>(
+            ) {
+                Ok(error) => *error,
+                Err(_) => RequestError::Protocol(format!(
+                    "the body of the response exceeds {}",
+                    ByteSize::bytes(limit as u64)
+                )),
             })?;
             Ok(http::Response::from_parts(parts, body.to_bytes()))
         }
