@@ -20,7 +20,7 @@ const DOCS_BYTES: usize = 4 << 10;
 /// The documentation of a component's functions. Untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionDocs {
-    /// By the name of the interface, without package and version, and that of the function. The
+    /// By the name of the interface, without package and version, and the name of the function. The
     /// name of the interface is empty for functions of a world.
     texts: HashMap<(String, String), String>,
 }
@@ -70,7 +70,7 @@ impl FunctionDocs {
 
     fn add_functions(&mut self, interface: &str, functions: &Value) {
         for (name, function) in entries(functions) {
-            // The second form is that of version 0.
+            // Version 0 has the second form.
             let text = function["docs"].as_str().or_else(|| function.as_str());
             let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { continue };
             let text = text[..text.floor_char_boundary(DOCS_BYTES)].to_owned();

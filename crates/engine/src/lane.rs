@@ -156,7 +156,7 @@ fn is_of_toolchain(name: &str) -> bool {
 
 /// Returns true for instances that a host defines, which are not tools.
 fn is_of_host(name: &str) -> bool {
-    ["wasi:", "kitbag:", "act:"].iter().any(|prefix| name.starts_with(prefix))
+    ["wasi:", "kitbag:", "act:", "near:agent/"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -185,6 +185,7 @@ mod tests {
         check(&[], &[function("cabi_realloc"), function("_initialize")], None);
         check(&[], &[("wasi:http/incoming-handler@0.2.3", FUNCTIONS)], None);
         check(&[], &[("act:tools/tool-provider@0.1.0", FUNCTIONS)], None);
+        check(&[], &[("near:agent/channel@0.3.0", FUNCTIONS)], None);
         check(&[], &[(CORE_INSTANCE, FUNCTIONS)], Some(Lane::Core));
         assert_eq!(Lane::of_component(true, [], [function("run")]), Some(Lane::Run));
     }

@@ -257,7 +257,7 @@ pub enum InvalidComponent {
         /// The exported functions, each with the reason.
         omitted: Vec<(String, String)>,
     },
-    /// A function of IronClaw's interfaces has a type that none of the known versions has.
+    /// A function of IronClaw's interfaces has a type that no known version has.
     #[error(
         "the component is made for IronClaw, but the type of `{}` in `{}` is not that of the versions \
          0.2 to 0.4.1, which this kitbag supports",

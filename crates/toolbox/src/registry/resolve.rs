@@ -302,8 +302,8 @@ pub(crate) fn own_tool<'a>(
     }
 }
 
-/// Returns true if a component describes an interface, not a tool: it receives the configured name of
-/// the tool, whatever it is.
+/// Returns true if a component describes an interface, not a tool. It receives any configured name of
+/// a tool.
 pub(crate) fn is_interface(own: &ToolDescription) -> bool {
     own.name.contains('/')
 }

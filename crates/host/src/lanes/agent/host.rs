@@ -253,7 +253,7 @@ enum FailureKind {
     #[component(name = "client")]
     Client,
     #[component(name = "operation-failed")]
-    #[expect(dead_code, reason = "all errors of the host are of another kind")]
+    #[expect(dead_code, reason = "the host returns more exact kinds")]
     OperationFailed,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Agent {
     execute: ComponentExportIndex,
     schema: ComponentExportIndex,
     description: ComponentExportIndex,
-    /// `None` if the component imports nothing of IronClaw.
+    /// `None` if the component does not import IronClaw's interface.
     host: Option<HostImport>,
 }
 

@@ -29,13 +29,13 @@ const MOST_FUNCTIONS: usize = 1_000;
 /// Packages of exported instances that a host or a language toolchain calls.
 const HOOKS: [&str; 4] = ["wasi:", "kitbag:", "golem:api/", "componentize-js:"];
 
-/// Instances and functions of the world that language toolchains export for themselves.
+/// Instances and functions of the world with which language toolchains initialise a component.
 const INITIALISERS: [&str; 4] = ["exports", "init", "initialize", "cabi-initialize"];
 
 /// The exported functions of a component.
 pub(crate) struct Functions {
     functions: Vec<Function>,
-    /// The exported functions that are no tools, each with the reason.
+    /// The exported functions that cannot be called, each with the reason.
     omitted: Vec<(String, String)>,
 }
 
@@ -92,7 +92,7 @@ impl Functions {
 
     /// Describes each function. `docs` is its documentation.
     pub(crate) fn description(&self, docs: &FunctionDocs) -> Description {
-        // Documentation is left out if it would exceed the limit of a description.
+        // Documentation that would exceed the limit of a description is omitted.
         let mut bytes_left = JsonBudget::DESCRIPTION.bytes;
         let plain = FunctionDocs::default();
         for function in &self.functions {
@@ -198,7 +198,7 @@ fn is_hook(instance: &str) -> bool {
     HOOKS.iter().any(|hook| instance.starts_with(hook)) || INITIALISERS.contains(&instance)
 }
 
-/// Returns true for a function of the world that a language toolchain exports for itself.
+/// Returns true for a function with which a language toolchain initialises a component.
 fn is_initialiser(name: &str, function: &ComponentFunc) -> bool {
     let is_bare = function.params().len() == 0 && function.results().len() == 0;
     name.starts_with("cabi") || is_bare && INITIALISERS.contains(&name)

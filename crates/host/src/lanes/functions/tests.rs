@@ -277,7 +277,7 @@ fn optional_fields_may_be_missing_or_null() {
 }
 
 #[test]
-fn nested_options_are_told_apart() {
+fn nested_options_have_different_forms() {
     let ty = option(option(WitType::Bool));
     for value in [json!(null), json!({ "some": null }), json!({ "some": true })] {
         check_read(&ty, &value, Ok(&value));
@@ -386,7 +386,7 @@ fn the_error_of_a_result_is_the_error_of_the_tool() {
 }
 
 #[test]
-fn results_without_payload_have_texts() {
+fn results_without_payload_are_answers() {
     let ty = format!(
         r#"(func (export "call") (param "fails" bool) (result (result)) {LIFT}
            (func (export "nothing") (canon lift (core func $i "nothing")))"#

@@ -107,6 +107,10 @@ pub(crate) fn translate(
             self::tool(&mut tool, is_alone, manifest, notes);
         }
     }
+    if selected.is_some() && manifest.function.is_some() && manifest.schema.is_none() {
+        let text = "it names no schema; describe the arguments in `parameters` of the tool";
+        notes.add("tools.input_schema_ref", text);
+    }
     root.note_unread(notes);
 }
 
@@ -121,7 +125,8 @@ fn tool(tool: &mut Fields<'_>, is_alone: bool, manifest: &mut Manifest, notes: &
     const DESCRIBES: &str = "the component describes itself; it is ignored";
     if is_alone {
         let mut text = |key| tool.text(key, notes).map(str::to_owned);
-        manifest.description = text("description").or(manifest.description.take());
+        let own = text("description").filter(|text| !text.trim().is_empty());
+        manifest.description = own.or(manifest.description.take());
         manifest.schema = text("input_schema_ref");
     } else {
         tool.remark(&["description", "input_schema_ref"], DESCRIBES, notes);
