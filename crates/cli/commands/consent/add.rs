@@ -182,13 +182,11 @@ impl Args {
                 let name = self.name.clone().unwrap_or_else(|| valid_name(own));
                 Ok(vec![ChosenTool { name, own: own.clone() }])
             }
-            Some(own) if !names.is_empty() && !is_selected(own) => {
-                Err(CliError::Usage(format!(
-                    "the component has no tool `{}`; its tools are {}",
-                    shown(own),
-                    all()
-                )))
-            }
+            Some(own) if !names.is_empty() && !is_selected(own) => Err(CliError::Usage(format!(
+                "the component has no tool `{}`; its tools are {}",
+                shown(own),
+                all()
+            ))),
             None if names.len() > 1 => match &self.name {
                 Some(_) => Err(CliError::Usage(format!(
                     "the component has several tools: choose {} with `--tool`, or omit `--name` to \

@@ -542,10 +542,16 @@ mod tests {
              `near:agent/host@0.4.1`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
              with `kitbag_sdk::export!`, or is a command with `wasi:cli/run`"
         );
+    }
+
+    #[test]
+    fn a_component_with_functions_is_accepted() {
         let wassette =
             "(component (import \"wasi:io/poll@0.2.6\" (instance $i (export \"f\" (func))))
             (alias export $i \"f\" (func $f))
             (export \"read-file\" (func $f)) (export \"describe\" (func $f)))";
-        assert_eq!(other(wassette), ["read-file"]);
+        let inspection = read(&wat::parse_str(wassette).unwrap(), &SUPPORT, || false);
+        let inspection = inspection.unwrap().unwrap();
+        assert_eq!((inspection.lane, inspection.verdict()), (Some(Lane::Functions), Ok(())));
     }
 }
