@@ -11,7 +11,7 @@ use serde::Serialize;
 pub enum Lane {
     /// kitbag's own contract: the function `run` of `wit/tool.wit`.
     Run,
-    /// Exported functions, each of which is a tool.
+    /// Exported functions: each is a tool.
     Functions,
     /// A command of WASI: `wasi:cli/run`, or `_start` of a module for preview 1.
     Command,

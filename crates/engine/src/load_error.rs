@@ -241,9 +241,9 @@ pub enum InvalidComponent {
          with the target `wasm32-wasip2`"
     )]
     Wasi3,
-    /// The component exports nothing that kitbag can call.
+    /// The component has no export that kitbag can call.
     #[error(
-        "the component exports nothing that kitbag can call{}; a tool exports the world `tool` of \
+        "the component has no export that kitbag can call{}; a tool exports the world `tool` of \
          `wit/tool.wit`, in Rust with `kitbag_sdk::export!`, or is a command with `wasi:cli/run`",
         made_for(other)
     )]

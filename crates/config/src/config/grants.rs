@@ -117,7 +117,7 @@ impl ConfiguredGrants {
         self.places.get(&(DENY, pattern.to_string()))
     }
 
-    /// Returns whether the workspace is granted only because no file says otherwise.
+    /// Returns whether the workspace is granted only because no file sets the directories.
     pub fn has_default_workspace(&self) -> bool {
         *self.origin_of(DirectoryGrant::KEY) == Origin::Default
             && !self.value.directories.is_empty()

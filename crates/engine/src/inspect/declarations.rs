@@ -181,7 +181,7 @@ impl Instances {
             (Payload::End(_), module) => match module.take() {
                 Some(module) => {
                     match self.depth {
-                        // A core module, of which a call has one instance.
+                        // A core module: a call has one instance of it.
                         0 => self.instantiated.push(Some(self.modules.len())),
                         1 => self.known.push(Some(self.modules.len())),
                         _ => {}

@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(other(ironclaw), ["near:agent/host@0.4.1"]);
         assert_eq!(
             refused(ironclaw).to_string(),
-            "the component exports nothing that kitbag can call: it is made for IronClaw, with \
+            "the component has no export that kitbag can call: it is made for IronClaw, with \
              `near:agent/host@0.4.1`; a tool exports the world `tool` of `wit/tool.wit`, in Rust \
              with `kitbag_sdk::export!`, or is a command with `wasi:cli/run`"
         );

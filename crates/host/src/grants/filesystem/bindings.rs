@@ -139,7 +139,7 @@ impl preopens::Host for FilesystemView<'_> {
         let mut preopens: Vec<_> = preopens.enumerate().collect();
         if let Some(working) = self.granted.working_directory() {
             let (index, (directory, id, _)) = preopens[working].clone();
-            preopens.push((index, (directory, id, ".".to_owned())));
+            preopens.push((index, (directory, id, "/".to_owned())));
         }
         let mut directories = Vec::with_capacity(preopens.len());
         for (index, (directory, id, name)) in preopens {

@@ -50,7 +50,8 @@ pub(crate) struct CallDirectories {
     /// Protected entries of those directories, from the first change on.
     table: Option<GuardTable>,
     private: PrivateTable,
-    /// True if relative paths begin at the root of the call. Only commands have them.
+    /// True if the directory at the root of the call is also `/`, at which relative paths begin.
+    /// Only commands have them.
     pub(crate) has_relative_paths: bool,
 }
 
