@@ -26,8 +26,8 @@ LICENSE = "MIT OR Apache-2.0"
 LICENSES = ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-PYTHON")
 
 # A release binary is refused above these sizes.
-BINARY_LIMIT = 75_000_000
-ARCHIVE_LIMIT = 35_000_000
+BINARY_LIMIT = 90_000_000
+ARCHIVE_LIMIT = 55_000_000
 
 
 @dataclass(frozen=True)
