@@ -339,7 +339,7 @@ fn settle_foreign(
         Arc::make_mut(&mut call.call.grants).directories.clear();
     }
     let Some(configured) = state.config.tools.get(&call.tool.name) else { return Ok(()) };
-    let own = resolve::own_tool(configured, component.described());
+    let own = resolve::own_tool(configured, Some(component.lane()), component.described());
     let own = own.map_err(|reason| resolve::not_callable(configured, reason))?;
     if let Some(own) = own.filter(|own| !own.name.is_empty() && !resolve::is_interface(own)) {
         call.call.function = Some(own.name.clone());

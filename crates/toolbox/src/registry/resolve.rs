@@ -73,10 +73,10 @@ pub(crate) fn summary(
             });
             let says = says.filter(|says| {
                 let lock = || lock::refused(tool, says);
-                refused = refused.take().or_else(lock).or_else(|| own_tool(tool, says).err());
+                refused = refused.take().or_else(lock).or_else(|| own_tool(tool, lane, says).err());
                 leaves_open && refused.is_none()
             });
-            let says = says.map(|says| own_tool(tool, says).ok()?.cloned());
+            let says = says.map(|says| own_tool(tool, lane, says).ok()?.cloned());
             refused = refused.or_else(|| check_call(tool, lane).err());
             (shown, says)
         }
@@ -165,7 +165,7 @@ pub(crate) fn resolve(
     let says = match &asked {
         Some(component) => {
             let checked = check_call(tool, Some(component.lane()));
-            let says = checked.and_then(|()| own_tool(tool, component.described()));
+            let says = checked.and_then(|()| own_tool(tool, Some(component.lane()), component.described()));
             says.map_err(|reason| not_callable(tool, reason))?
         }
         None => None,
@@ -241,7 +241,7 @@ pub(crate) fn resolve_known(
             match known.description(state, source, metering) {
                 Ok(Some(says)) if leaves_open => {
                     let lock = lock::refused(tool, says);
-                    match lock.or_else(|| own_tool(tool, says).err()) {
+                    match lock.or_else(|| own_tool(tool, lane, says).err()) {
                         None => says,
                         refused => {
                             return Ok((Tool { refused, ..with(state, tool, None, lane)? }, false));
@@ -258,7 +258,7 @@ pub(crate) fn resolve_known(
         }
         false => &DescribeResult::Nothing,
     };
-    let own = own_tool(tool, says).ok().flatten().cloned();
+    let own = own_tool(tool, lane, says).ok().flatten().cloned();
     let description_problem = says.problem().map(str::to_owned);
     Ok((Tool { description_problem, ..with(state, tool, own, lane)? }, false))
 }
@@ -271,6 +271,7 @@ pub(crate) fn resolve_known(
 /// The reason why the component cannot be called: it has no such tool, or several others.
 pub(crate) fn own_tool<'a>(
     tool: &kitbag_config::ConfiguredTool,
+    lane: Option<Lane>,
     says: &'a DescribeResult,
 ) -> Result<Option<&'a ToolDescription>, String> {
     let Some(description) = says.description() else { return Ok(None) };
@@ -292,6 +293,8 @@ pub(crate) fn own_tool<'a>(
         (None, [only]) => Ok(Some(only)),
         (None, _) => match named(tool.name.as_str()) {
             Some(own) => Ok(Some(own)),
+            // A component of the contract is given any name, and may serve only prompts for it.
+            None if !lane.is_some_and(Lane::is_foreign) => Ok(None),
             None => Err(format!(
                 "its component has several tools, and none is named `{name}`; add `function` to \
                  `[tools.{name}]`: {}",
