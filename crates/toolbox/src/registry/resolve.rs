@@ -165,7 +165,8 @@ pub(crate) fn resolve(
     let says = match &asked {
         Some(component) => {
             let checked = check_call(tool, Some(component.lane()));
-            let says = checked.and_then(|()| own_tool(tool, Some(component.lane()), component.described()));
+            let says = checked
+                .and_then(|()| own_tool(tool, Some(component.lane()), component.described()));
             says.map_err(|reason| not_callable(tool, reason))?
         }
         None => None,
