@@ -244,7 +244,7 @@ fn an_mcp_server_hides_secrets_in_answers_log_and_metrics() {
     check_hidden(&metrics.body);
     host.child.kill().unwrap();
     let log = host.rest();
-    assert!(log.contains("kitbag"), "{log}");
+    assert!(log.contains("request"), "{log}");
     check_hidden(&log);
     assert_eq!(seen(&server, "x-key").unwrap(), VALUE);
 }
