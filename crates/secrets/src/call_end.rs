@@ -45,19 +45,43 @@ impl CallEnd {
     /// Runs an action when the call ends, on the thread that ends it, or immediately if it has
     /// ended. The action must not block. Dropping the result cancels the action.
     pub fn at_end(&self, action: impl FnOnce() + Send + 'static) -> AtEnd<'_> {
-        let mut state = self.state();
-        let number = state.next_number;
-        state.next_number += 1;
-        match state.has_ended {
-            true => action(),
-            false => drop(state.actions.insert(number, Box::new(action))),
-        }
+        let number = self.state().add(Box::new(action));
         AtEnd { end: self, number }
+    }
+
+    /// Starts something together with the action that ends it, so that the call cannot end in
+    /// between. The action is that of [`at_end`](Self::at_end). Starting must not block.
+    ///
+    /// # Errors
+    ///
+    /// The error of `start`.
+    pub fn start<T, E, A: FnOnce() + Send + 'static>(
+        &self,
+        start: impl FnOnce() -> Result<(T, A), E>,
+    ) -> Result<(T, AtEnd<'_>), E> {
+        let mut state = self.state();
+        let (started, action) = start()?;
+        let number = state.add(Box::new(action));
+        drop(state);
+        Ok((started, AtEnd { end: self, number }))
     }
 
     /// A panic while this is locked leaves a consistent state.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Adds an action, or runs it if the call has ended.
+    fn add(&mut self, action: Action) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        match self.has_ended {
+            true => action(),
+            false => drop(self.actions.insert(number, action)),
+        }
+        number
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
-use crate::call_end::CallEnd;
+use crate::call_end::{AtEnd, CallEnd};
 use crate::read_error::ReadError;
 use crate::sys::{Change, Group};
 use crate::value::{SecretValue, ValueError};
@@ -63,15 +63,26 @@ pub fn read_command(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let (mut child, group) = Group::start(&mut started).map_err(|error| ReadError::NotStarted {
+    let (sender, events) = mpsc::channel();
+    let begun = end.start(|| {
+        let (child, group) = Group::start(&mut started)?;
+        let sender = sender.clone();
+        let kill = move || {
+            group.kill();
+            notify(&sender, Event::CallEnded);
+        };
+        Ok::<_, io::Error>(((child, group), kill))
+    });
+    let ((child, group), at_end) = begun.map_err(|error| ReadError::NotStarted {
         program: program.clone(),
         reason: error.to_string(),
     })?;
+    let begun = Begun { child, group, at_end, sender, events };
     let failed = |status: &dyn ToString| ReadError::Failed {
         program: program.clone(),
         status: status.to_string(),
     };
-    let (status, bytes) = match run(&mut child, group, time, end) {
+    let (status, bytes) = match begun.finish(time) {
         Ok((status, bytes)) => (status.map_err(|error| failed(&error))?, bytes),
         Err(Unfinished::TookTooLong) => return Err(ReadError::TookTooLong { program, time }),
         Err(Unfinished::Stopped) => return Err(ReadError::Stopped { program }),
@@ -94,32 +105,34 @@ enum Unfinished {
     Output(io::Error),
 }
 
-/// Waits for a command and kills its group.
-fn run(
-    child: &mut Child,
+/// A command that runs.
+struct Begun<'a> {
+    child: Child,
     group: Group,
-    time: Duration,
-    end: &CallEnd,
-) -> Result<(io::Result<ExitStatus>, Zeroizing<Vec<u8>>), Unfinished> {
-    let (sender, events) = mpsc::channel();
-    read_output(child, sender.clone());
-    let finished = thread::scope(|scope| {
-        let at_end = end.at_end({
-            let sender = sender.clone();
-            move || {
-                group.kill();
-                notify(&sender, Event::CallEnded);
-            }
+    at_end: AtEnd<'a>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+}
+
+impl Begun<'_> {
+    /// Waits for the command and kills its group.
+    fn finish(
+        self,
+        time: Duration,
+    ) -> Result<(io::Result<ExitStatus>, Zeroizing<Vec<u8>>), Unfinished> {
+        let Self { mut child, group, at_end, sender, events } = self;
+        read_output(&mut child, sender.clone());
+        let finished = thread::scope(|scope| {
+            scope.spawn(move || notify(&sender, Event::Changed(group.watch())));
+            let finished = wait(&events, group, Instant::now() + time);
+            group.kill();
+            // Before its process id can be reused: it is reserved until the wait below.
+            drop(at_end);
+            finished
         });
-        scope.spawn(move || notify(&sender, Event::Changed(group.watch())));
-        let finished = wait(&events, group, Instant::now() + time);
-        group.kill();
-        // Before its process id can be reused: it is reserved until the wait below.
-        drop(at_end);
-        finished
-    });
-    let status = child.wait();
-    finished.map(|bytes| (status, bytes))
+        let status = child.wait();
+        finished.map(|bytes| (status, bytes))
+    }
 }
 
 /// Waits until a command has ended and its output is complete.
