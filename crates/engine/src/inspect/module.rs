@@ -6,6 +6,7 @@ use wasmparser::{ExternalKind, FuncType};
 use super::{Export, Heaviest, Import, Inspection, Support, malformed, wit};
 use crate::lane::Lane;
 use crate::load_error::InvalidComponent;
+use crate::model::Model;
 use crate::translate::ModuleItems;
 
 /// Returns the properties of a valid core module.
@@ -45,6 +46,7 @@ pub(super) fn inspection(
         contract: None,
         section: None,
         mismatch: None,
+        model: Model::Basic,
         beyond: None,
         heaviest,
     })

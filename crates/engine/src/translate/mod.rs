@@ -41,7 +41,8 @@ pub(crate) fn translate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidComponent>
     let module = without_custom_sections(bytes).map_err(malformed)?;
     let component = match items.lane() {
         Some(Lane::Command) => command::component(&module)?,
-        Some(Lane::Run | Lane::Functions | Lane::Agent | Lane::Core | Lane::Plugin) | None => {
+        Some(Lane::Run | Lane::Functions | Lane::Agent | Lane::Core | Lane::Plugin | Lane::Act)
+        | None => {
             return Err(InvalidComponent::Module { items: items.names() });
         }
     };

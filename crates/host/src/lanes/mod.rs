@@ -3,11 +3,12 @@
 //! A lane recognises its components by their types, links its own interfaces, describes the tools,
 //! and carries out one call. Everything else is shared: store, limits, deadline, output, grants.
 
+pub(crate) mod act;
 pub(crate) mod command;
 pub(crate) mod run;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use kitbag_base::ByteSize;
 use kitbag_contract::{Action, Context, Description, ErrorInfo, Limits, Outcome};
@@ -16,6 +17,7 @@ use wasmtime::component::types::{ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store};
 
+use self::act::Act;
 use self::command::Command;
 use self::run::Run;
 use crate::call::state::State;
@@ -24,6 +26,7 @@ use crate::call::state::State;
 pub(crate) enum Entry {
     Run(Run),
     Command(Command),
+    Act(Act),
 }
 
 /// The parameters of one call.
@@ -35,6 +38,8 @@ pub(crate) struct Parameters<'a> {
     pub(crate) arguments: &'a str,
     /// A JSON object with the answers received, keyed by question.
     pub(crate) answers: &'a str,
+    /// The limit on the result.
+    pub(crate) output: ByteSize,
 }
 
 impl Entry {
@@ -49,6 +54,7 @@ impl Entry {
         }
         match lane(component) {
             Some(Lane::Command) => Command::of(component).map(Self::Command),
+            Some(Lane::Act) => Act::of(component).map(Self::Act),
             _ => Err(InvalidComponent::NoRun { other: Vec::new() }),
         }
     }
@@ -57,6 +63,7 @@ impl Entry {
         match self {
             Self::Run(_) => Lane::Run,
             Self::Command(_) => Lane::Command,
+            Self::Act(_) => Lane::Act,
         }
     }
 
@@ -65,6 +72,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.link(linker),
             Self::Command(command) => command.link(linker),
+            Self::Act(act) => act.link(linker),
         }
     }
 
@@ -73,6 +81,7 @@ impl Entry {
         match self {
             Self::Run(_) => ByteSize::bytes(0),
             Self::Command(command) => command.host_bytes(limits),
+            Self::Act(act) => act.host_bytes(limits),
         }
     }
 
@@ -80,7 +89,7 @@ impl Entry {
     /// not part of the result.
     pub(crate) fn output_bytes(&self, limits: &Limits) -> Option<usize> {
         match self {
-            Self::Run(_) => None,
+            Self::Run(_) | Self::Act(_) => None,
             Self::Command(command) => Some(command.output_bytes(limits)),
         }
     }
@@ -95,6 +104,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.description(component),
             Self::Command(command) => command.description(component),
+            Self::Act(act) => act.description(component),
         }
     }
 
@@ -103,6 +113,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.describes(),
             Self::Command(_) => false,
+            Self::Act(_) => true,
         }
     }
 
@@ -115,6 +126,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.describe(store, pre).await,
             Self::Command(_) => Ok(DescribeResult::Nothing),
+            Self::Act(act) => act.describe(store, pre).await,
         }
     }
 
@@ -132,6 +144,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.run(store, pre, parameters).await,
             Self::Command(command) => command.run(store, pre, parameters).await,
+            Self::Act(act) => act.run(store, pre, parameters).await,
         }
     }
 }
