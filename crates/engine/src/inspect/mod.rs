@@ -327,11 +327,13 @@ fn read_with(
     let model = Model::Async;
     match asynchronous {
         Err(InvalidComponent::Feature(feature)) => {
-            let beyond = Some(InvalidComponent::Feature(feature));
+            let beyond = InvalidComponent::Feature(feature);
             match read(features(model) | unfinished_features()) {
-                Ok(Some(inspection)) => Ok(Some(Inspection { model, beyond, ..inspection })),
+                Ok(Some(inspection)) => {
+                    Ok(Some(Inspection { model, beyond: Some(beyond), ..inspection }))
+                }
                 Ok(None) => Ok(None),
-                Err(error) => Err(beyond.unwrap_or(error)),
+                Err(_) => Err(beyond),
             }
         }
         read => Ok(read?.map(|inspection| Inspection { model, ..inspection })),

@@ -4,6 +4,8 @@
 //! [`kitbag_http`] checks each request against the grants.
 
 mod handler;
+#[cfg(test)]
+mod tests;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

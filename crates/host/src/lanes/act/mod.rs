@@ -75,10 +75,7 @@ impl Act {
         let (engine, ty) = (component.engine(), component.component_type());
         let name = ty.exports(engine).map(|(name, _)| name).find(|name| is_act(name));
         let instance = name.and_then(|name| component.get_export_index(None, name));
-        let function = |name: &str| {
-            let function = component.get_export_index(Some(&instance?), name);
-            function
-        };
+        let function = |name: &str| component.get_export_index(Some(&instance?), name);
         match (function("list-tools"), function("call-tool")) {
             (Some(list_tools), Some(call_tool)) => Ok(Self { list_tools, call_tool }),
             _ => Err(InvalidComponent::Compile(
