@@ -6,6 +6,7 @@
 
 mod cbor;
 mod events;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use wasmtime::component::{
 use wasmtime::{Store, StoreContextMut, Trap};
 
 use self::events::{ActError, Events, LocalizedString, Metadata, ToolEvent, error_info};
+use self::sessions::{Session, Sessions};
 use super::{Parameters, instantiate};
 use crate::call::state::State;
 use crate::component::support::SUPPORT;
@@ -37,6 +39,7 @@ const CHUNK_EVENTS: usize = 16;
 pub(crate) struct Act {
     list_tools: ComponentExportIndex,
     call_tool: ComponentExportIndex,
+    sessions: Option<Sessions>,
 }
 
 /// The parameters of `call-tool`: the name, the arguments and the metadata.
@@ -77,7 +80,9 @@ impl Act {
         let instance = name.and_then(|name| component.get_export_index(None, name));
         let function = |name: &str| component.get_export_index(Some(&instance?), name);
         match (function("list-tools"), function("call-tool")) {
-            (Some(list_tools), Some(call_tool)) => Ok(Self { list_tools, call_tool }),
+            (Some(list_tools), Some(call_tool)) => {
+                Ok(Self { list_tools, call_tool, sessions: Sessions::of(component) })
+            }
             _ => Err(InvalidComponent::Compile(
                 "`act:tools/tool-provider` lacks `list-tools` or `call-tool`".into(),
             )),
@@ -107,10 +112,18 @@ impl Act {
         let instance = instantiate(store, pre).await?;
         let list = instance.get_typed_func::<(Metadata,), Listed>(&mut *store, &self.list_tools)?;
         let (listed,) = list.call_async(&mut *store, (Metadata::new(),)).await?;
-        Ok(match listed.map_err(|error| error_info(error).message).and_then(description) {
-            Ok(description) => description,
-            Err(error) => DescribeResult::Unusable(error),
-        })
+        let mut tools = match listed.map_err(|error| error_info(error).message).and_then(tools) {
+            Ok(tools) => tools,
+            Err(error) => return Ok(DescribeResult::Unusable(error)),
+        };
+        if let Some(sessions) = &self.sessions
+            && let Err(error) = sessions.describe(store, &instance, &mut tools).await?
+        {
+            return Ok(DescribeResult::Unusable(error));
+        }
+        let description = Description { tools, ..Description::default() };
+        let text = serde_json::to_vec(&description)?;
+        Ok(DescribeResult::read(&text, &SUPPORT))
     }
 
     pub(crate) async fn run(
@@ -119,17 +132,25 @@ impl Act {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let arguments: Value = match serde_json::from_str(parameters.arguments) {
+        let mut arguments: Value = match serde_json::from_str(parameters.arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Ok(Outcome::Error(ErrorInfo::new(error.to_string()))),
         };
-        let arguments = cbor::encode(&arguments);
         let instance = instantiate(store, pre).await?;
+        let session = match &self.sessions {
+            Some(sessions) => match sessions.open(store, &instance, &mut arguments).await? {
+                Ok(session) => session,
+                Err(error) => return Ok(Outcome::Error(error)),
+            },
+            None => None,
+        };
+        let metadata = session.as_ref().map(Session::metadata).unwrap_or_default();
+        let arguments = cbor::encode(&arguments);
         let call = instance
             .get_typed_func::<CallParameters, (ToolResult,)>(&mut *store, &self.call_tool)?;
         let received = Arc::new(Mutex::new(Events::new(result_bytes(parameters.output))));
         let events = Arc::clone(&received);
-        let parameters = (parameters.name.to_owned(), arguments, Metadata::new());
+        let parameters = (parameters.name.to_owned(), arguments, metadata);
         let ended = store.run_concurrent(async move |accessor| -> wasmtime::Result<()> {
             match call.call_concurrent(accessor, parameters).await? {
                 (ToolResult::Immediate(list),) => accessor.with(|mut access| {
@@ -150,16 +171,31 @@ impl Act {
             Ok(())
         });
         let ended = ended.await.flatten();
-        let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = ended {
+        let events = {
+            let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *received, Events::new(0))
+        };
+        match (ended, &self.sessions, session) {
             // A failure after the last event that matters does not matter, except at the deadline.
-            let is_interrupt = matches!(error.downcast_ref(), Some(Trap::Interrupt));
-            if is_interrupt || !received.is_complete() {
+            (Err(error), ..) if is_interrupt(&error) || !events.is_complete() => {
                 return Err(error);
             }
+            (Ok(()), Some(sessions), Some(session)) => {
+                let closed = sessions.close(store, &instance, session).await;
+                // Closing is a courtesy to the component.
+                if let Some(error) = closed.err().filter(is_interrupt) {
+                    return Err(error);
+                }
+            }
+            _ => {}
         }
-        Ok(std::mem::replace(&mut *received, Events::new(0)).into_outcome())
+        Ok(events.into_outcome())
     }
+}
+
+/// Returns true if the guest was interrupted, because the time or the call ended.
+fn is_interrupt(error: &wasmtime::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Trap::Interrupt))
 }
 
 /// Returns the length up to which a result is kept: longer than the output, so that the truncated
@@ -194,8 +230,8 @@ impl StreamConsumer<State> for Collector {
     }
 }
 
-/// Converts the list of tools, within the budget of a description.
-fn description(listed: ListToolsResponse) -> Result<DescribeResult, String> {
+/// Converts the list of tools.
+fn tools(listed: ListToolsResponse) -> Result<Vec<ToolDescription>, String> {
     let tool = |tool: ToolDefinition| {
         let ToolDefinition { name, description, parameters_schema, metadata } = tool;
         let schema = json::parse(parameters_schema.as_bytes(), JsonBudget::DESCRIPTION);
@@ -220,8 +256,5 @@ fn description(listed: ListToolsResponse) -> Result<DescribeResult, String> {
             ..ToolDescription::default()
         })
     };
-    let tools = listed.tools.into_iter().map(tool).collect::<Result<_, String>>()?;
-    let description = Description { tools, ..Description::default() };
-    let text = serde_json::to_vec(&description).map_err(|error| error.to_string())?;
-    Ok(DescribeResult::read(&text, &SUPPORT))
+    listed.tools.into_iter().map(tool).collect()
 }

@@ -23,6 +23,8 @@ struct Tool {
     callback: &'static str,
     /// The number of events that are written to a stream.
     writes: u32,
+    /// True if the component has sessions. Opening one needs an argument.
+    sessions: bool,
 }
 
 /// Ends a task.
@@ -62,15 +64,41 @@ const STREAM: &str = "
 /// Continues to write.
 const CONTINUE: &str = "(call $continue (local.get $second))";
 
+/// Returns the value of the first entry of the metadata, the id of the session.
+const SESSION_ID: &str = "
+    (call $part (i32.const 512) (i32.load offset=8 (local.get $metadata))
+        (i32.load offset=12 (local.get $metadata)) (i32.const 128) (i32.const 16))
+    (call $return (i32.const 0) (i32.const 512) (i32.const 1))
+    (i32.const 0)";
+
+/// The interface of sessions, whose id is `echo`.
+const SESSIONS: &str = r#"
+    (type $session-raw (record (field "id" string) (field "metadata" $metadata)))
+    (export $session "session" (type $session-raw))
+    (func $schema async (param "metadata" $metadata) (result (result string (error $error)))
+        (canon lift (core func $main "schema") (memory (core memory $libc "memory"))
+            (realloc (core func $libc "realloc"))))
+    (func $open async (param "args" $metadata) (param "metadata" $metadata)
+        (result (result $session (error $error)))
+        (canon lift (core func $main "open") (memory (core memory $libc "memory"))
+            (realloc (core func $libc "realloc"))))
+    (func $close (param "session-id" string)
+        (canon lift (core func $main "close") (memory (core memory $libc "memory"))
+            (realloc (core func $libc "realloc"))))
+    (instance $session-provider (export "get-open-session-args-schema" (func $schema))
+        (export "open-session" (func $open)) (export "close-session" (func $close)))
+    (export "act:sessions/session-provider@0.1.0" (instance $session-provider))"#;
+
 impl Default for Tool {
     fn default() -> Self {
-        Self { list: LIST, call: ECHO, callback: EXIT, writes: u32::MAX }
+        Self { list: LIST, call: ECHO, callback: EXIT, writes: u32::MAX, sessions: false }
     }
 }
 
 impl Tool {
     fn text(&self, version: &str) -> String {
-        let Self { list, call, callback, writes } = self;
+        let Self { list, call, callback, writes, sessions } = self;
+        let sessions = if *sessions { SESSIONS } else { "" };
         format!(
             r#"(component
     (type $metadata (list (tuple string (list u8))))
@@ -162,6 +190,20 @@ impl Tool {
                 (br $again))
             unreachable)
         (func (export "list") (param i32 i32) (result i32) {list})
+        (func (export "schema") (param i32 i32) (result i32)
+            (i32.store (i32.const 400) (i32.const 0))
+            (i32.store (i32.const 404) (i32.const 48)) (i32.store (i32.const 408) (i32.const 17))
+            (i32.const 400))
+        (func (export "open") (param $arguments i32) (param $length i32) (param i32 i32)
+            (result i32)
+            (if (local.get $length)
+                (then
+                    (i32.store (i32.const 400) (i32.const 0))
+                    (i32.store (i32.const 404) (i32.const 16))
+                    (i32.store (i32.const 408) (i32.const 4)))
+                (else (call $error (i32.const 400))))
+            (i32.const 400))
+        (func (export "close") (param i32 i32) unreachable)
         (func (export "call")
             (param $name i32) (param $name-length i32)
             (param $arguments i32) (param $arguments-length i32)
@@ -184,6 +226,7 @@ impl Tool {
         (param "metadata" $metadata) (result $result)
         (canon lift (core func $main "call") async (memory (core memory $libc "memory"))
             (realloc (core func $libc "realloc")) (callback (core func $main "callback"))))
+    {sessions}
     (instance $provider (export "list-tools" (func $list)) (export "call-tool" (func $call)))
     (export "act:tools/tool-provider@{version}" (instance $provider)))"#
         )
@@ -392,4 +435,28 @@ fn unusable_lists_are_no_description() {
         (i32.store (i32.const 348) (i32.const 8192)) (i32.store (i32.const 352) (i32.const 20))
         (i32.const 336)";
     assert_eq!(unusable(long), "it has more than the limit of 256 KiB");
+}
+
+#[test]
+fn sessions_are_opened_on_request() {
+    let tool = Tool { call: SESSION_ID, sessions: true, ..Tool::default() };
+    let run = |arguments: &str| answer(&tool.run(&call(arguments))).map(str::to_owned);
+    // The session fails to close, which does not matter.
+    assert_eq!(run(r#"{"session_args":{"path":"a"}}"#), Ok("\"echo\"".to_owned()));
+    assert_eq!(run(r#"{"session_args":{}}"#), Err("hello".to_owned()));
+    let error = "`session_args` must be an object".to_owned();
+    assert_eq!(run(r#"{"session_args":1}"#), Err(error));
+    let component = tool.load();
+    let schema = component.description().unwrap().tools[0].input_schema.clone().unwrap();
+    let expected = serde_json::json!({
+        "type": "object",
+        "properties": { "session_args": {
+            "type": "object",
+            "description": "Opens a session for this call, with these arguments",
+        } },
+    });
+    assert_eq!(schema, expected);
+    // Without arguments, the call has no session and no metadata.
+    let tool = Tool { sessions: true, ..Tool::default() };
+    assert_eq!(answer(&tool.run(&call("{}"))), Ok("{}\necho"));
 }
