@@ -4,6 +4,9 @@
 //! the result, and an exit code other than 0 an error. Modules for preview 1 are translated to such
 //! components before they are compiled.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use kitbag_base::ByteSize;
 use kitbag_contract::{Description, ErrorInfo, Limits, Outcome, ToolDescription};
