@@ -3,6 +3,7 @@
 //! Each call has an instance of its own, so a session lasts for one call. It is opened if the call
 //! has arguments for it.
 
+use kitbag_base::ByteSize;
 use kitbag_base::json::{self, JsonBudget};
 use kitbag_contract::{ErrorInfo, ToolDescription};
 use serde_json::{Value, json};
@@ -63,6 +64,12 @@ impl Sessions {
         let schema = instance.get_typed_func::<(Metadata,), Schema>(&mut *store, &self.schema)?;
         let (schema,) = schema.call_async(&mut *store, (Metadata::new(),)).await?;
         let schema = schema.map_err(|error| error_info(error).message).and_then(|schema| {
+            // Each tool gets a copy.
+            let limit = JsonBudget::DESCRIPTION.bytes;
+            if schema.len().saturating_mul(tools.len()) > limit {
+                let limit = ByteSize::bytes(limit as u64);
+                return Err(format!("it has more than the limit of {limit}"));
+            }
             let schema = json::parse(schema.as_bytes(), JsonBudget::DESCRIPTION);
             schema.map_err(|error| format!("the schema of its sessions is not usable: {error}"))
         });
