@@ -50,7 +50,7 @@ impl CallEnd {
     }
 
     /// Starts something together with the action that ends it, so that the call cannot end in
-    /// between. The action is that of [`at_end`](Self::at_end). Starting must not block.
+    /// between. The action runs as in [`at_end`](Self::at_end). Starting must not block.
     ///
     /// # Errors
     ///
