@@ -33,7 +33,7 @@ use Number::{U8, U32, U64};
 
 impl Number {
     /// Returns the type in a core module.
-    fn of_core(self) -> ValType {
+    fn core_type(self) -> ValType {
         match self {
             U8 | U32 => ValType::I32,
             U64 => ValType::I64,
@@ -41,7 +41,7 @@ impl Number {
     }
 
     #[cfg(feature = "compiler")]
-    fn of_wit(self) -> &'static str {
+    fn wit_type(self) -> &'static str {
         match self {
             U8 => "u8",
             U32 => "u32",
@@ -132,8 +132,8 @@ fn is_provided(import: &ModuleImport) -> bool {
     let has_type = |ty: &FuncType| {
         functions.iter().any(|(name, params, result)| {
             *name == import.name
-                && ty.params().iter().copied().eq(params.iter().map(|it| it.of_core()))
-                && ty.results().iter().copied().eq(result.iter().map(|it| it.of_core()))
+                && ty.params().iter().copied().eq(params.iter().map(|it| it.core_type()))
+                && ty.results().iter().copied().eq(result.iter().map(|it| it.core_type()))
         })
     };
     import.ty.function().is_some_and(has_type)
@@ -214,9 +214,9 @@ mod compiler {
             let _ = writeln!(wit, "interface {} {{", short(interface));
             for (name, params, result) in functions {
                 let params = params.iter().enumerate();
-                let params = params.map(|(index, it)| format!("p{index}: {}", it.of_wit()));
+                let params = params.map(|(index, it)| format!("p{index}: {}", it.wit_type()));
                 let params: Vec<_> = params.collect();
-                let result = result.map(|it| format!(" -> {}", it.of_wit()));
+                let result = result.map(|it| format!(" -> {}", it.wit_type()));
                 let (name, params) = (kebab(name), params.join(", "));
                 let _ = writeln!(wit, "{name}: func({params}){};", result.unwrap_or_default());
             }

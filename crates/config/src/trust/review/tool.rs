@@ -98,7 +98,7 @@ fn of_source(now: &ToolSource, then: &ToolSource, changes: &mut ToolChanges) {
             if *component != then.component {
                 changes.added.push(format!("it runs the component `{component}`"));
             }
-            of_call(call, &then.call, changes);
+            compare_calls(call, &then.call, changes);
             of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
         }
         (ToolSource::Native, ToolSource::Native) => {}
@@ -149,11 +149,11 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
         changes.added.push("every later build of it runs without a review".to_owned());
     }
     of_replaced(replaces.as_ref(), then.replaces.as_ref(), changes);
-    of_call(call, &then.call, changes);
+    compare_calls(call, &then.call, changes);
     of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
 }
 
-fn of_call(now: &ComponentCall, then: &ComponentCall, changes: &mut ToolChanges) {
+fn compare_calls(now: &ComponentCall, then: &ComponentCall, changes: &mut ToolChanges) {
     let ComponentCall { function, command } = now;
     let name = |function: &Option<Sourced<String>>| function.as_ref().map(|it| it.value.clone());
     if name(function) != name(&then.function) {

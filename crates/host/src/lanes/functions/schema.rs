@@ -45,7 +45,7 @@ fn of(ty: &WitType, direction: Direction) -> Value {
     let of = |ty: &WitType| of(ty, direction);
     match ty {
         WitType::Bool => json!({ "type": "boolean" }),
-        WitType::Integer(integer) => of_integer(*integer),
+        WitType::Integer(integer) => integer_schema(*integer),
         WitType::Float32 | WitType::Float64 => match direction {
             // A choice would prevent the conversion of words such as `1.5` to numbers.
             Direction::Arguments => json!({ "type": "number" }),
@@ -99,7 +99,7 @@ fn of(ty: &WitType, direction: Direction) -> Value {
 }
 
 /// Returns the bounds of a type, unless every number of 64 bits that kitbag reads is within them.
-fn of_integer(integer: IntegerType) -> Value {
+fn integer_schema(integer: IntegerType) -> Value {
     let (least, most) = integer.range();
     match integer {
         IntegerType::S64 => json!({ "type": "integer" }),
