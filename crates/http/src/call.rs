@@ -285,8 +285,7 @@ impl Call {
         }
         drop(refused);
         let (method, origin) = (cut(method, METHOD_BYTES), cut(origin, ORIGIN_BYTES));
-        let denied_by = refusal.denied_by.as_ref().map(ToString::to_string);
-        let by = refusal.by.as_ref().map(ToString::to_string).or(denied_by);
+        let by = refusal.by.as_ref().map(ToString::to_string);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let same = made.refused.iter().position(|it| {
             it.kind == refusal.kind && it.method == method && it.origin == origin && it.by == by

@@ -267,7 +267,7 @@ fn answer(config: &Config, tool: &ConfiguredTool, request: &Request) -> Answer {
                 }
                 (None, _) if request.key() == ToolGrants::KEY => {}
                 (None, _) => {
-                    let pattern = refusal.and_then(|refusal| refusal.denied_by);
+                    let pattern = refusal.and_then(|refusal| refusal.by);
                     let own = pattern.and_then(|pattern| tool.grants.denied_at(&pattern));
                     let origin = own.unwrap_or(&config.deny.origin);
                     text.push_str(&format!("\n  denied in {origin}"));

@@ -113,8 +113,8 @@ impl ConfiguredGrants {
 
     /// Returns the place of a pattern that denies requests to this tool alone. `None`: the pattern
     /// is in [`Config::deny`](super::Config::deny), which applies to all tools.
-    pub fn denied_at(&self, pattern: &UrlPattern) -> Option<&Origin> {
-        self.places.get(&(DENY, pattern.to_string()))
+    pub fn denied_at(&self, pattern: &str) -> Option<&Origin> {
+        self.places.get(&(DENY, pattern.to_owned()))
     }
 
     /// Returns whether the workspace is granted only because no file sets the directories.

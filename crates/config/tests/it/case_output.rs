@@ -137,7 +137,9 @@ fn grants(tool: &ConfiguredTool) -> Vec<String> {
         lines.push(format!("{} = {value:?}", variable.name));
     }
     for pattern in grants.value.http.deny.patterns() {
-        let place = grants.denied_at(pattern).map_or("every tool".to_owned(), ToString::to_string);
+        let place = grants
+            .denied_at(&pattern.to_string())
+            .map_or("every tool".to_owned(), ToString::to_string);
         lines.push(format!("deny {pattern} # {place}"));
     }
     lines.extend(grants.warnings.iter().map(Diagnostic::line));

@@ -55,7 +55,7 @@ impl Deny {
     pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
         if let Some(pattern) = self.patterns.iter().find(|own| own.matches_widely(request)) {
             let reason = format!("`{request}` is denied by `{pattern}`");
-            return Err(HttpRefusal::denied(RefusalKind::Host, reason, pattern));
+            return Err(HttpRefusal::denied(RefusalKind::Host, reason, pattern.to_string()));
         }
         match request.host() {
             Host::Address(address) => self.check_addresses(request, &[*address]),
@@ -81,7 +81,7 @@ impl Deny {
                     "`{request}` is denied: its host has the address {address}, which is denied by \
                      `{pattern}`"
                 );
-                return Err(HttpRefusal::denied(RefusalKind::Address, reason, pattern));
+                return Err(HttpRefusal::denied(RefusalKind::Address, reason, pattern.to_string()));
             }
         }
         Ok(())

@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::MissingGrant;
-use crate::http::pattern::UrlPattern;
 
 /// The refused part of a request, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,21 +46,20 @@ pub struct HttpRefusal {
     pub reason: String,
     /// The grant that would allow the request. `None`: no grant can.
     pub missing: Option<MissingGrant>,
-    /// The pattern that denies the request.
-    pub denied_by: Option<Box<UrlPattern>>,
-    /// The rule that found a leak, or the secret that cannot be read.
+    /// The pattern that denies the request, the rule that found a leak, or the secret that cannot be
+    /// read.
     pub by: Option<Box<str>>,
 }
 
 impl HttpRefusal {
     /// Creates a refusal that no grant can change.
     pub fn new(kind: RefusalKind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), missing: None, denied_by: None, by: None }
+        Self { kind, reason: reason.into(), missing: None, by: None }
     }
 
     /// Creates a refusal by a denied pattern.
-    pub(crate) fn denied(kind: RefusalKind, reason: String, pattern: &UrlPattern) -> Self {
-        Self { denied_by: Some(Box::new(pattern.clone())), ..Self::new(kind, reason) }
+    pub(crate) fn denied(kind: RefusalKind, reason: String, pattern: String) -> Self {
+        Self { by: Some(pattern.into()), ..Self::new(kind, reason) }
     }
 }
 

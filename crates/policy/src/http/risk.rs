@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use super::{Host, HostPattern, HttpGrant, Methods};
 use crate::addresses::{Block, is_global, is_within};
 use crate::consent::Risk;
+use crate::http::grant::HttpGrant;
+use crate::http::host::{Host, HostPattern};
+use crate::http::method::Methods;
 
 /// Link-local addresses, and further addresses under which clouds return credentials.
 ///
