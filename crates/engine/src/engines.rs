@@ -7,6 +7,7 @@ use wasmtime::{Config, Engine, WasmBacktraceDetails};
 
 use crate::limits::STACK_BYTES;
 use crate::metering::Metering;
+use crate::model::Model;
 #[cfg(target_arch = "x86_64")]
 use crate::sys::InPlace;
 
@@ -16,15 +17,21 @@ pub struct Engines<'a> {
     pub first: &'a Engine,
     /// Starts an engine for components that do not fit into the first one.
     pub other: &'a (dyn Fn() -> Option<&'a Engine> + Sync),
+    /// Starts the engine for components that need [`Model::Async`].
+    pub asynchronous: &'a (dyn Fn() -> Result<&'a Engine, String> + Sync),
 }
 
 impl Engines<'_> {
-    /// Loads a component for the first engine, or for the other if the first engine's pool has no
-    /// room for such a component.
+    /// Loads a component for the engine of its model. With [`Model::Basic`], that is the first
+    /// engine, or the other if the first engine's pool has no room for such a component.
     pub fn load(
         &self,
+        model: Model,
         load: impl Fn(&Engine) -> wasmtime::Result<wasmtime::component::Component>,
     ) -> wasmtime::Result<wasmtime::component::Component> {
+        if model == Model::Async {
+            return load((self.asynchronous)().map_err(wasmtime::Error::msg)?);
+        }
         load(self.first).or_else(|error| match (self.other)() {
             Some(engine) => load(engine),
             None => Err(error),
@@ -34,10 +41,19 @@ impl Engines<'_> {
 
 /// The name of the settings below, for the key of the disk cache. Must be changed if [`config`]
 /// changes the compiled code.
-pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 5";
+pub(crate) const SETTINGS: &str = "wasmtime 48; epoch; no address map; no unwind info; 6";
 
-/// Returns the configuration of an engine, both at build time and at run time. Engines that run
-/// calls do not compile; see `compile`.
+/// Returns the configuration of an engine for a part of the component model.
+pub fn config_of(metering: Metering, model: Model) -> Config {
+    let mut config = config(metering);
+    // Enables asynchronous functions, streams and futures, but not the unfinished parts of the
+    // proposal; see `inspect::features`.
+    config.concurrency_support(model == Model::Async);
+    config
+}
+
+/// Returns the configuration of an engine for [`Model::Basic`], both at build time and at run time.
+/// Engines that run calls do not compile; see `compile`.
 pub fn config(metering: Metering) -> Config {
     let mut config = Config::new();
     #[cfg(feature = "compiler")]

@@ -21,6 +21,8 @@ pub enum Lane {
     Core,
     /// A core module that imports the functions of `extism:host/env`.
     Plugin,
+    /// The interface `act:tools/tool-provider`.
+    Act,
 }
 
 /// The kind of an exported item.
@@ -52,7 +54,7 @@ pub const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
 /// The lanes that this kitbag runs.
 const OFFERED: &[Lane] =
-    &[Lane::Run, Lane::Functions, Lane::Command, Lane::Agent, Lane::Core, Lane::Plugin];
+    &[Lane::Run, Lane::Functions, Lane::Command, Lane::Agent, Lane::Core, Lane::Plugin, Lane::Act];
 
 impl Lane {
     /// Recognises the lane of a component. `is_tool` is true if it exports `run` of the contract.
@@ -79,7 +81,16 @@ impl Lane {
         if has("near:agent/tool") {
             return Some(Self::Agent);
         }
-        if exports.iter().any(|(export, _)| export.starts_with("wasi:cli/run@0.2.")) {
+        if exports.iter().any(|(export, _)| is_act(export)) {
+            return Some(Self::Act);
+        }
+        // The toolchain of Rust adds `wasi:cli/run@0.2` to servers for WASI 0.3.
+        let is_server = has("wasi:http/handler");
+        let is_entry = |export: &str| match is_server {
+            true => export == "wasi:cli/run@0.3.0",
+            false => is_command(export),
+        };
+        if exports.iter().any(|(export, _)| is_entry(export)) {
             return Some(Self::Command);
         }
         let is_function = |(name, kind): &(&str, ExportKind)| match kind {
@@ -128,6 +139,7 @@ impl Lane {
             Self::Agent => "agent",
             Self::Core => "core",
             Self::Plugin => "plugin",
+            Self::Act => "act",
         }
     }
 
@@ -140,8 +152,21 @@ impl Lane {
             Self::Agent => "a tool for IronClaw",
             Self::Core => "a core module, as for Butterfly Bot",
             Self::Plugin => "a plugin for Extism",
+            Self::Act => "a tool for ACT",
         }
     }
+}
+
+/// Returns true if an export is the entry point of a command, in a version that kitbag calls.
+pub fn is_command(export: &str) -> bool {
+    let version = export.strip_prefix("wasi:cli/run@");
+    version.is_some_and(|version| version.starts_with("0.2.") || version == "0.3.0")
+}
+
+/// Returns true if an export is the interface of a tool for ACT, in a version that kitbag calls.
+pub fn is_act(export: &str) -> bool {
+    let version = export.strip_prefix("act:tools/tool-provider@");
+    version.is_some_and(|version| version.starts_with("0.1.") || version.starts_with("0.2."))
 }
 
 /// Returns true if an export is this interface, in any version.
@@ -175,7 +200,11 @@ mod tests {
         let function = |name: &'static str| (name, ExportKind::Function);
         check(&[], &[], None);
         check(&[], &[("wasi:cli/run@0.2.3", FUNCTIONS)], Some(Lane::Command));
-        check(&[], &[("wasi:cli/run@0.3.0", FUNCTIONS)], None);
+        check(&[], &[("wasi:cli/run@0.3.0", FUNCTIONS)], Some(Lane::Command));
+        check(&[], &[("wasi:cli/run@0.3.1", FUNCTIONS)], None);
+        let server = ("wasi:http/handler@0.3.0", FUNCTIONS);
+        check(&[], &[("wasi:cli/run@0.2.0", FUNCTIONS), server], None);
+        check(&[], &[("wasi:cli/run@0.3.0", FUNCTIONS), server], Some(Lane::Command));
         check(&[], &[("near:agent/tool@0.4.1", FUNCTIONS)], Some(Lane::Agent));
         check(&[], &[function("run")], Some(Lane::Functions));
         check(&["kitbag:tool/host@0.1.0"], &[function("run")], None);
@@ -184,7 +213,9 @@ mod tests {
         check(&[], &[("local:context7/types", TYPES)], None);
         check(&[], &[function("cabi_realloc"), function("_initialize")], None);
         check(&[], &[("wasi:http/incoming-handler@0.2.3", FUNCTIONS)], None);
-        check(&[], &[("act:tools/tool-provider@0.1.0", FUNCTIONS)], None);
+        check(&[], &[("act:tools/tool-provider@0.1.0", FUNCTIONS)], Some(Lane::Act));
+        check(&[], &[("act:tools/tool-provider@0.2.1", FUNCTIONS)], Some(Lane::Act));
+        check(&[], &[("act:tools/tool-provider@0.3.0", FUNCTIONS)], None);
         check(&[], &[("near:agent/channel@0.3.0", FUNCTIONS)], None);
         check(&[], &[(CORE_INSTANCE, FUNCTIONS)], Some(Lane::Core));
         assert_eq!(Lane::of_component(true, [], [function("run")]), Some(Lane::Run));

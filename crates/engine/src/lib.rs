@@ -20,6 +20,7 @@ mod lane;
 mod limits;
 mod load_error;
 mod metering;
+mod model;
 mod section;
 mod sys;
 mod translate;
@@ -38,16 +39,17 @@ pub use component_file::{ComponentFile, OpenComponent, Stamp};
 pub use content::{Content, check_pins};
 pub use description::DescribeResult;
 pub use embed::EmbeddedComponent;
-pub use engines::{Engines, config};
+pub use engines::{Engines, config, config_of};
 pub use function_docs::{FunctionDocs, function_docs};
 pub use inspect::{
     Export, INSTANCE_BYTES, Import, Inspection, RUN_TYPE, ReadComponent, Support, inspect_file,
     lane_of, read_component,
 };
-pub use lane::{CORE_INSTANCE, ExportKind, Lane, PLUGIN_INSTANCE, PREVIEW_1};
+pub use lane::{CORE_INSTANCE, ExportKind, Lane, PLUGIN_INSTANCE, PREVIEW_1, is_act, is_command};
 pub use limits::{COMPONENT_BYTES, INSTANCES, STACK_BYTES};
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
-pub use section::described as described_section;
+pub use model::Model;
+pub use section::{ACT_MANIFEST, described as described_section};
 pub use translate::{CORE_OUTPUT, PLUGIN_KERNEL, PLUGIN_USER, demangle};
 pub use wait::{Compiling, Patient, Wait, Waiter};

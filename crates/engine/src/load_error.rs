@@ -235,12 +235,16 @@ pub enum InvalidComponent {
     /// The component uses a feature of WebAssembly that is disabled.
     #[error("the component needs a feature of WebAssembly that this kitbag does not offer: {0}")]
     Feature(String),
-    /// The component is made for WASI 0.3.
+    /// The component is made for another release of WASI 0.3.
     #[error(
-        "the component needs WASI 0.3, which this kitbag does not offer; build it for WASI 0.2, \
-         with the target `wasm32-wasip2`"
+        "the component needs WASI {}, which this kitbag does not offer; build it for WASI 0.3.0, \
+         or for WASI 0.2 with the target `wasm32-wasip2`",
+        shown(version)
     )]
-    Wasi3,
+    WasiVersion {
+        /// The version.
+        version: String,
+    },
     /// The component has no export that kitbag can call.
     #[error(
         "the component has no export that kitbag can call{}; a tool exports the world `tool` of \
@@ -480,8 +484,8 @@ fn advice(imports: &[String]) -> String {
     if any("extism:host/user::") {
         "; the functions of `extism:host/user` are those of the plugin's own host".into()
     } else if any("wasi:") {
-        "; it provides WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
-         without a network"
+        "; it provides WASI 0.2 and 0.3.0: cli, clocks, filesystem, http for requests, io, random, and \
+         sockets of 0.2 without a network"
             .into()
     } else {
         "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only".into()

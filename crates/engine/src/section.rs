@@ -8,6 +8,9 @@ use crate::inspect::Support;
 /// The name of the section.
 const NAME: &str = "kitbag:describe";
 
+/// The name of the section with the manifest of a component for ACT.
+pub const ACT_MANIFEST: &str = "act:component";
+
 /// Reads the section of a component. `None` if it has none, or if the component is malformed, which
 /// another check reports.
 ///
@@ -51,6 +54,19 @@ pub(crate) fn version(component: &[u8]) -> Option<String> {
     let fits = |c: char| c.is_ascii_graphic();
     (text.len() <= MOST_BYTES && !text.is_empty() && text.chars().all(fits))
         .then(|| text.to_owned())
+}
+
+/// Returns the data of the section `act:component`, in which a component for ACT declares its name and
+/// the access that it needs. Of several sections the last one counts, as in ACT itself.
+pub(crate) fn act_manifest(component: &[u8]) -> Option<Vec<u8>> {
+    let mut found = None;
+    custom_sections(component, |within, name, data| {
+        use Encoding::{Component, Module};
+        if name == ACT_MANIFEST && matches!(within, [Component] | [Component, Module]) {
+            found = Some(data);
+        }
+    })?;
+    found.map(<[u8]>::to_owned)
 }
 
 /// Calls `visit` with the name and data of each custom section and its enclosing items, outermost

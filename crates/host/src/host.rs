@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
-    Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering,
-    OpenComponent, check_pins, config, described_section, digest_of_bytes, lane_of,
+    Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering, Model,
+    OpenComponent, check_pins, config, config_of, described_section, digest_of_bytes, lane_of,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
@@ -68,6 +68,9 @@ struct HostState {
     /// Like `plain`, for components that do not fit into its pool.
     unpooled: Lazy<Engine>,
     metered: Lazy<Engine>,
+    /// For components that need asynchronous functions, without a pool.
+    asynchronous: Lazy<Engine>,
+    asynchronous_metered: Lazy<Engine>,
     timer: Lazy<Timer>,
     components: Components,
     client: Client,
@@ -87,6 +90,8 @@ impl Host {
             plain: Lazy::new(),
             unpooled: Lazy::new(),
             metered: Lazy::new(),
+            asynchronous: Lazy::new(),
+            asynchronous_metered: Lazy::new(),
             timer: Lazy::new(),
             components,
             queue,
@@ -130,7 +135,8 @@ impl Host {
         let metering = Metering::of(limits);
         let other = || self.unpooled(metering);
         let first = self.engine(metering).map_err(LoadError::Engine)?;
-        let engines = Engines { first, other: &other };
+        let asynchronous = || self.asynchronous(metering);
+        let engines = Engines { first, other: &other, asynchronous: &asynchronous };
         let timer = self.timer().map_err(LoadError::Engine)?;
         let memory = &self.0.options.memory.work;
         let describe = Self::describe(timer, metering, memory);
@@ -170,10 +176,9 @@ impl Host {
             return Ok(Some(described));
         }
         let Some(cache) = &self.0.options.cache else { return Ok(None) };
-        Ok(match cache.load(Key::of(*digest, metering)) {
-            Ok(Some(entry)) => Some(entry.described),
-            Ok(None) | Err(_) => cache.remembered(*digest),
-        })
+        let load = |model| cache.load(Key::of(*digest, metering, model)).ok().flatten();
+        let entry = Model::ALL.into_iter().find_map(load);
+        Ok(entry.map(|entry| entry.described).or_else(|| cache.remembered(*digest)))
     }
 
     /// Recognises the lane of a component without compiling it. `None` if it cannot be read or is
@@ -210,8 +215,10 @@ impl Host {
             return true;
         }
         let Some(cache) = &self.0.options.cache else { return false };
-        let load = |component| cache.load(Key::of(component, metering));
-        digest(source).is_some_and(|component| matches!(load(component), Ok(Some(_))))
+        digest(source).is_some_and(|component| {
+            let load = |model| cache.load(Key::of(component, metering, model));
+            Model::ALL.into_iter().any(|model| matches!(load(model), Ok(Some(_))))
+        })
     }
 
     /// Runs one call on the thread that polls it. The guest blocks the thread while it computes,
@@ -386,7 +393,14 @@ impl Host {
 
     /// Makes long-running guests yield to other calls.
     fn make_way(&self) {
-        let engines = [&self.0.plain, &self.0.unpooled, &self.0.metered];
+        let state = &self.0;
+        let engines = [
+            &state.plain,
+            &state.unpooled,
+            &state.metered,
+            &state.asynchronous,
+            &state.asynchronous_metered,
+        ];
         engines.iter().filter_map(|engine| engine.cell.get()).for_each(Engine::increment_epoch);
     }
 
@@ -433,6 +447,16 @@ impl Host {
     fn unpooled(&self, metering: Metering) -> Option<&Engine> {
         let has_pool = self.0.options.pool && metering == Metering::Off;
         has_pool.then(|| self.0.unpooled.get_or_try(|| Engine::new(&config(metering))).ok())?
+    }
+
+    /// Returns the engine for components that need asynchronous functions.
+    fn asynchronous(&self, metering: Metering) -> Result<&Engine, String> {
+        let slot = match metering {
+            Metering::Off => &self.0.asynchronous,
+            Metering::Fuel => &self.0.asynchronous_metered,
+        };
+        let make = || Engine::new(&config_of(metering, Model::Async));
+        slot.get_or_try(|| make().map_err(|error| format!("{error:#}")))
     }
 
     fn timer(&self) -> Result<&Timer, String> {
@@ -499,4 +523,43 @@ impl<T> Lazy<T> {
 thread_local! {
     /// True on the threads that [`Host::offload`] keeps, whose work already has a permit.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ComponentBytes;
+    use crate::lanes::tests::call;
+
+    /// Returns an empty command.
+    fn command(version: &str, kind: &str) -> String {
+        format!(
+            r#"(component
+            (core module $main (func (export "run") (result i32) (i32.const 0)))
+            (core instance $main (instantiate $main))
+            (func $run {kind} (result (result)) (canon lift (core func $main "run")))
+            (instance $instance (export "run" (func $run)))
+            (export "wasi:cli/run@{version}" (instance $instance)))"#
+        )
+    }
+
+    #[test]
+    fn wasi_0_3_has_an_engine_of_its_own() {
+        let host = Host::new(HostOptions::default());
+        let run = |text: &str| {
+            let bytes = wat::parse_str(text).unwrap();
+            let source = ComponentSource::Bytes(ComponentBytes::new("tool.wasm", bytes));
+            let context = RunContext::default();
+            let component = host.component(&source, &Limits::default(), &context).unwrap();
+            let completion = host.call_blocking(&component, &call("{}"), &context);
+            assert!(completion.result.is_ok(), "{completion:?}");
+        };
+        run(&command("0.2.0", ""));
+        let state = &host.0;
+        assert!(state.plain.cell.get().is_some());
+        assert!(state.asynchronous.cell.get().is_none());
+        run(&command("0.3.0", "async"));
+        assert!(state.asynchronous.cell.get().is_some());
+        assert!(state.asynchronous_metered.cell.get().is_none());
+    }
 }

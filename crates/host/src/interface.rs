@@ -23,6 +23,8 @@ pub(crate) type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 pub(crate) enum Version {
     /// Any patch release of WASI 0.2.
     Wasi,
+    /// WASI 0.3.0. Later releases may change interfaces that wasmtime calls experimental.
+    Wasi3,
     /// Exactly this version: the interfaces have not been released.
     Exactly(&'static str),
 }
@@ -44,6 +46,7 @@ impl Version {
     pub(crate) fn includes(self, version: &str) -> bool {
         match self {
             Self::Exactly(own) => version == own,
+            Self::Wasi3 => version == "0.3.0",
             Self::Wasi => semver::Version::parse(version)
                 .is_ok_and(|version| (version.major, version.minor) == (0, 2)),
         }

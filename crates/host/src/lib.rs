@@ -37,13 +37,13 @@ pub use grants::{
 };
 pub use host::{Host, HostOptions};
 pub use kitbag_contract::Limits;
-#[cfg(feature = "compiler")]
-pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};
 pub use kitbag_engine::{
-    COMPONENT_BYTES, CacheEntry, CacheError, CacheProblem, Compiling, ComponentBytes,
+    ACT_MANIFEST, COMPONENT_BYTES, CacheEntry, CacheError, CacheProblem, Compiling, ComponentBytes,
     ComponentFile, DescribeResult, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
     InvalidComponent, Lane, LoadError, Metering, RUN_TYPE, ReadComponent,
 };
+#[cfg(feature = "compiler")]
+pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};
 pub use kitbag_fs_guard::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
     Account, ClientOptions, Direct, DirectError, FailedConnection, Nameservers, Proxy, ProxyError,
@@ -51,6 +51,7 @@ pub use kitbag_http::{
 };
 #[cfg(feature = "storage")]
 pub use kitbag_state::storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
+pub use lanes::act::act_manifest;
 pub use schedule::budget::{MemoryBudget, Reservation, ServerMemory};
 pub use schedule::queue::{CALL_DEPTH, Concurrency, Permit};
 pub use schedule::state_pool::{NoRoom, StatePool};

@@ -9,6 +9,7 @@ use kitbag_base::ContentDigest;
 use super::private::is_partial;
 use crate::engines::SETTINGS;
 use crate::metering::Metering;
+use crate::model::Model;
 
 /// The extension of an entry.
 pub(super) const EXTENSION: &str = ".kitbag";
@@ -35,7 +36,7 @@ pub fn digest_of_bytes(content: &[u8]) -> ContentDigest {
 
 impl Key {
     /// Returns the key of a component.
-    pub fn of(component: ContentDigest, metering: Metering) -> Self {
+    pub fn of(component: ContentDigest, metering: Metering, model: Model) -> Self {
         let mut hasher = Hasher::new();
         for part in [
             env!("CARGO_PKG_VERSION"),
@@ -43,6 +44,10 @@ impl Key {
             match metering {
                 Metering::Off => "",
                 Metering::Fuel => "fuel",
+            },
+            match model {
+                Model::Basic => "",
+                Model::Async => "async",
             },
             std::env::consts::ARCH,
             std::env::consts::OS,

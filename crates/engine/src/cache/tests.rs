@@ -10,12 +10,13 @@ use super::entry::TRAILER;
 use super::*;
 use crate::compile::CompiledCode;
 use crate::metering::Metering;
+use crate::model::Model;
 use crate::wait::{Compiling, Patient, Wait, Waiter};
 
 const ARTIFACT: &[u8] = b"\x7fELF pretends to be native code";
 
 fn artifact() -> CompiledCode {
-    CompiledCode::new(ARTIFACT.to_vec())
+    CompiledCode::new(ARTIFACT.to_vec(), Model::Basic)
 }
 
 fn digest(content: &[u8]) -> ContentDigest {
@@ -24,7 +25,7 @@ fn digest(content: &[u8]) -> ContentDigest {
 
 /// Returns the key of a component without metering.
 fn key(content: &[u8]) -> Key {
-    Key::of(digest(content), Metering::Off)
+    Key::of(digest(content), Metering::Off, Model::Basic)
 }
 
 /// Opens an entry and verifies all of it.
@@ -232,7 +233,10 @@ fn links_to_directories_are_not_used() {
 
 #[test]
 fn the_key_depends_on_the_content() {
-    let of = |content: &[u8], metering| Key::of(digest(content), metering);
+    let of = |content: &[u8], metering| Key::of(digest(content), metering, Model::Basic);
+    let asynchronous = Key::of(digest(b"a"), Metering::Off, Model::Async);
+    assert!(asynchronous != of(b"a", Metering::Off));
+    assert!(asynchronous != of(b"a", Metering::Fuel));
     assert!(of(b"a", Metering::Off) != of(b"b", Metering::Off));
     assert!(of(b"a", Metering::Off) != of(b"a", Metering::Fuel));
     assert_eq!(key(b"a").to_string().len(), 64);

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::code::CompiledCode;
 use crate::artifact::X86_64_FEATURES;
-use crate::engines::config;
+use crate::engines::config_of;
 use crate::load_error::InvalidComponent;
 use crate::metering::Metering;
+use crate::model::Model;
 use crate::translate::translate;
 use crate::wait::Wait;
 
@@ -22,11 +23,11 @@ pub(super) const STACK_BYTES: usize = 8 << 20;
 /// If no threads or engine can be created.
 pub(super) fn artifact(
     content: &[u8],
-    metering: Metering,
+    (metering, model): (Metering, Model),
     target: Option<&str>,
     threads: usize,
 ) -> Result<Result<CompiledCode, InvalidComponent>, String> {
-    let engine = engine(metering, target).map_err(|error| format!("{error:#}"))?;
+    let engine = engine(metering, model, target).map_err(|error| format!("{error:#}"))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .stack_size(STACK_BYTES)
@@ -39,13 +40,17 @@ pub(super) fn artifact(
     };
     let artifact = pool.install(|| engine.precompile_component(&content));
     Ok(artifact
-        .map(CompiledCode::new)
+        .map(|bytes| CompiledCode::new(bytes, model))
         .map_err(|error| InvalidComponent::Compile(format!("{error:#}"))))
 }
 
 /// Creates the engine for one compilation.
-fn engine(metering: Metering, target: Option<&str>) -> wasmtime::Result<wasmtime::Engine> {
-    let mut config = config(metering);
+fn engine(
+    metering: Metering,
+    model: Model,
+    target: Option<&str>,
+) -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = config_of(metering, model);
     config.enable_compiler(true);
     if let Some(target) = target {
         config.target(target)?;

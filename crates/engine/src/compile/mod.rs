@@ -66,12 +66,12 @@ pub fn compile<M: CompileMemory>(
     let invalid = |problem| LoadError::invalid(wait.path(), problem);
     // Its bytes are in memory already, and inspecting them needs no more.
     let content_memory = reserve(wait, memory, ByteSize::bytes(content.len() as u64))?;
-    let heaviest =
+    let checked =
         crate::inspect::check(&content, support, || wait.is_cancelled()).map_err(invalid)?;
-    let heaviest = heaviest.ok_or(LoadError::Cancelled)?;
+    let (heaviest, model) = checked.ok_or(LoadError::Cancelled)?;
     #[cfg(not(feature = "compiler"))]
     let compiled = {
-        let _ = (heaviest, metering, target, program, content_memory);
+        let _ = (heaviest, model, metering, target, program, content_memory);
         Err(LoadError::NoCompiler)
     };
     #[cfg(feature = "compiler")]
@@ -83,16 +83,18 @@ pub fn compile<M: CompileMemory>(
         let reserved = reserve(wait, memory, share.memory)?;
         let content = match program {
             None => content,
-            Some(program) => match worker::compile(program, wait, content, metering, share) {
-                Ok(compiled) => return compiled,
-                Err(content) => content,
-            },
+            Some(program) => {
+                match worker::compile(program, wait, content, (metering, model), share) {
+                    Ok(compiled) => return compiled,
+                    Err(content) => content,
+                }
+            }
         };
         let threads = share.threads;
         let target = target.map(str::to_owned);
         let compiled = within(wait, wait.limit(), move || {
             let _held = (permit, reserved);
-            artifact(&content, metering, target.as_deref(), threads)
+            artifact(&content, (metering, model), target.as_deref(), threads)
         })
         .map_err(|error| LoadError::Engine(error.to_string()))?;
         match compiled {

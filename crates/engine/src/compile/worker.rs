@@ -21,6 +21,7 @@ use crate::engines::SETTINGS;
 use crate::limits::COMPONENT_BYTES;
 use crate::load_error::{InvalidComponent, LoadError};
 use crate::metering::Metering;
+use crate::model::Model;
 use crate::sys::{
     ExitCause, ProcessLimits, close_inherited, exit_cause, limit_this_process, lower_priority,
     set_nonblocking, set_process_name, wait_for_pipes,
@@ -62,11 +63,11 @@ pub(super) fn compile(
     program: &Path,
     wait: &Wait<'_>,
     content: Vec<u8>,
-    metering: Metering,
+    (metering, model): (Metering, Model),
     share: Share,
 ) -> Result<Result<CompiledCode, LoadError>, Vec<u8>> {
-    match start(program, metering, share, wait) {
-        Ok(child) => Ok(Worker::new(child, content, share.memory)
+    match start(program, (metering, model), share, wait) {
+        Ok(child) => Ok(Worker::new(child, content, model, share.memory)
             .map_err(|error| broke_off(wait, error.to_string()))
             .and_then(|worker| worker.finish(wait))),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
@@ -76,13 +77,18 @@ pub(super) fn compile(
     }
 }
 
-fn start(program: &Path, metering: Metering, share: Share, wait: &Wait<'_>) -> io::Result<Child> {
+fn start(
+    program: &Path,
+    (metering, model): (Metering, Model),
+    share: Share,
+    wait: &Wait<'_>,
+) -> io::Result<Child> {
     let mut command = Command::new(program);
     set_process_name(&mut command, "kitbag");
     command
         .arg(COMPILE_COMMAND)
         .arg(build())
-        .arg(metering_name(metering))
+        .arg(engine_name(metering, model))
         .arg(share.threads.to_string())
         .arg(share.memory.as_u64().to_string())
         .arg(wait.limit().as_millis().div_ceil(1000).to_string())
@@ -112,6 +118,7 @@ struct Worker {
     input: Option<ChildStdin>,
     output: ChildStdout,
     content: Vec<u8>,
+    model: Model,
     written: usize,
     received: Vec<u8>,
     /// The memory limit.
@@ -119,12 +126,20 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(mut child: Child, content: Vec<u8>, memory: ByteSize) -> io::Result<Self> {
+    fn new(mut child: Child, content: Vec<u8>, model: Model, memory: ByteSize) -> io::Result<Self> {
         let ends = child.stdin.take().zip(child.stdout.take());
         let (input, output) = ends.expect("both are pipes");
         let received = Vec::new();
-        let worker =
-            Self { child, input: Some(input), output, content, written: 0, received, memory };
+        let worker = Self {
+            child,
+            input: Some(input),
+            output,
+            content,
+            model,
+            written: 0,
+            received,
+            memory,
+        };
         set_nonblocking(&worker.output)?;
         worker.input.as_ref().map_or(Ok(()), set_nonblocking)?;
         Ok(worker)
@@ -141,7 +156,7 @@ impl Worker {
                 let received = std::mem::take(&mut self.received);
                 let text = || String::from_utf8_lossy(&received).into_owned();
                 match kind {
-                    ARTIFACT => Ok(CompiledCode::new(received)),
+                    ARTIFACT => Ok(CompiledCode::new(received, self.model)),
                     REFUSED => invalid(InvalidComponent::Compile(text())),
                     _ => Err(LoadError::Engine(text())),
                 }
@@ -249,11 +264,18 @@ fn died(wait: &Wait<'_>, status: ExitStatus, message: &str, memory: ByteSize) ->
     }
 }
 
-fn metering_name(metering: Metering) -> &'static str {
-    match metering {
-        Metering::Off => "plain",
-        Metering::Fuel => "fuel",
-    }
+/// The engines, by their names in the arguments.
+const ENGINES: [(&str, Metering, Model); 4] = [
+    ("plain", Metering::Off, Model::Basic),
+    ("fuel", Metering::Fuel, Model::Basic),
+    ("async", Metering::Off, Model::Async),
+    ("async-fuel", Metering::Fuel, Model::Async),
+];
+
+fn engine_name(metering: Metering, model: Model) -> &'static str {
+    let mut engines = ENGINES.iter();
+    let engine = engines.find(|(_, of, for_model)| (*of, *for_model) == (metering, model));
+    engine.expect("the table is complete").0
 }
 
 /// Runs as the compiling process: reads a component from standard input and writes the result to
@@ -268,7 +290,7 @@ fn metering_name(metering: Metering) -> &'static str {
 pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
-    let &[caller, metering, threads, memory, seconds, parent, priority] = &*arguments else {
+    let &[caller, engine, threads, memory, seconds, parent, priority] = &*arguments else {
         return Err(
             "this is an internal command, which kitbag starts to compile a component".into()
         );
@@ -283,10 +305,9 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     if io::stdin().is_terminal() {
         return Err("standard input is a terminal, but must be a component".into());
     }
-    let metering = match metering {
-        "plain" => Metering::Off,
-        "fuel" => Metering::Fuel,
-        other => return Err(format!("invalid metering `{other}`")),
+    let known = ENGINES.iter().find(|(name, ..)| *name == engine);
+    let Some(&(_, metering, model)) = known else {
+        return Err(format!("invalid engine `{engine}`"));
     };
     match priority {
         LOW_PRIORITY => lower_priority(NICENESS),
@@ -299,7 +320,8 @@ pub fn compile_worker(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     let mut content = Vec::new();
     let mut input = io::stdin().lock().take(COMPONENT_BYTES.as_u64() + 1);
     input.read_to_end(&mut content).map_err(|error| error.to_string())?;
-    let compiled = catch_unwind(AssertUnwindSafe(|| artifact(&content, metering, None, threads)));
+    let compiled =
+        catch_unwind(AssertUnwindSafe(|| artifact(&content, (metering, model), None, threads)));
     let compiled = compiled
         .unwrap_or_else(|_| Ok(Err(InvalidComponent::Compile("the compiler panicked".into()))));
     let (kind, bytes) = match compiled {

@@ -32,6 +32,7 @@ use crate::cache::digest_of_bytes;
 use crate::description::DescribeResult;
 use crate::lane::{ExportKind, Lane, TRANSLATED};
 use crate::load_error::{InvalidComponent, LoadError};
+use crate::model::Model;
 use crate::{component_file, section};
 
 /// The type of `run` with the given parameter names.
@@ -69,12 +70,18 @@ pub struct Inspection {
     /// The package that defines the types of `run`, if it is named, such as
     /// `kitbag:tool/types@0.1.0`.
     pub contract: Option<String>,
+    /// The part of the component model that it needs.
+    #[serde(skip)]
+    pub model: Model,
     /// The description in the section `kitbag:describe`, if present.
     #[serde(skip)]
     pub section: Option<DescribeResult>,
+    /// The data of the section `act:component`, if present: the manifest of a component for ACT.
+    #[serde(skip)]
+    pub act_manifest: Option<Vec<u8>>,
     #[serde(skip)]
     mismatch: Option<InvalidComponent>,
-    /// The problem of a component that needs unsupported features but could be parsed.
+    /// The feature that a component needs and that no engine has, if it could be parsed.
     #[serde(skip)]
     beyond: Option<InvalidComponent>,
     #[serde(skip)]
@@ -114,9 +121,9 @@ pub(crate) fn check(
     bytes: &[u8],
     support: &Support,
     is_cancelled: impl Fn() -> bool,
-) -> Result<Option<Heaviest>, InvalidComponent> {
+) -> Result<Option<(Heaviest, Model)>, InvalidComponent> {
     let Some(inspection) = read(bytes, support, is_cancelled)? else { return Ok(None) };
-    inspection.verdict().map(|()| Some(inspection.heaviest))
+    inspection.verdict().map(|()| Some((inspection.heaviest, inspection.model)))
 }
 
 /// A component and its properties.
@@ -144,7 +151,7 @@ pub fn read_component(path: &Path, support: &Support) -> Result<ReadComponent, L
     let inspection =
         read(&bytes, support, || false).map_err(invalid)?.ok_or(LoadError::Cancelled)?;
     inspection.verdict().map_err(invalid)?;
-    let inspection = Inspection { section: section::described(&bytes, support), ..inspection };
+    let inspection = inspection.with_sections(&bytes, support);
     let digest = digest_of_bytes(&bytes);
     Ok(ReadComponent { version: section::version(&bytes), digest, inspection, bytes })
 }
@@ -159,17 +166,24 @@ pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadEr
     let read =
         read(&bytes, support, || false).map_err(|problem| LoadError::invalid(path, problem))?;
     let inspection = read.ok_or(LoadError::Cancelled)?;
-    Ok(Inspection { section: section::described(&bytes, support), ..inspection })
+    Ok(inspection.with_sections(&bytes, support))
 }
 
 /// Recognises the lane of a component or a module. `None` if it is malformed or not made for a
 /// known host. Functions are not validated.
 pub fn lane_of(bytes: &[u8]) -> Option<Lane> {
-    let read = read_with(offered_features(), bytes, &Support::ANY, &|| false, Bodies::Skip);
-    read.ok()??.lane
+    read_with(bytes, &Support::ANY, &|| false, Bodies::Skip).ok()??.lane
 }
 
 impl Inspection {
+    /// Reads the custom sections of the component.
+    fn with_sections(self, bytes: &[u8], support: &Support) -> Self {
+        let section = section::described(bytes, support);
+        let act_manifest =
+            self.lane.filter(|lane| *lane == Lane::Act).and_then(|_| section::act_manifest(bytes));
+        Self { section, act_manifest, ..self }
+    }
+
     /// Returns true if the component exports the function `describe`, which kitbag calls if no
     /// section has a description.
     pub fn describes(&self) -> bool {
@@ -202,11 +216,11 @@ impl Inspection {
                 known: VERSION,
             });
         }
+        if let Some(version) = self.names().filter_map(wasi_3_version).find(|it| *it != WASI_3) {
+            return Err(InvalidComponent::WasiVersion { version: version.to_owned() });
+        }
         if let Some(beyond) = &self.beyond {
             return Err(beyond.clone());
-        }
-        if self.names().any(is_wasi_3) {
-            return Err(InvalidComponent::Wasi3);
         }
         // Only the translation of a module exports it.
         if let Some(name) = self.names().find(|name| name.starts_with(TRANSLATED)) {
@@ -250,33 +264,50 @@ impl Inspection {
         let imports = self.imports.iter().filter(|import| import.offered.is_none());
         let imports = imports.map(|import| &import.name);
         let exports = self.exports.iter().map(|export| &export.name);
-        let is_other = |name: &&String| !name.starts_with("wasi:") && *name != "describe";
+        let is_server = |name: &str| {
+            let interface = name.split('@').next();
+            ["wasi:http/handler", "wasi:http/incoming-handler"].map(Some).contains(&interface)
+        };
+        let is_other =
+            |name: &&String| (!name.starts_with("wasi:") || is_server(name)) && *name != "describe";
         imports.chain(exports).filter(is_other).cloned().collect()
     }
 }
 
-/// Returns whether a name is an interface of WASI 0.3.
-fn is_wasi_3(name: &str) -> bool {
-    name.starts_with("wasi:") && name.contains("@0.3.")
+/// The release of WASI 0.3 whose interfaces are known.
+const WASI_3: &str = "0.3.0";
+
+/// Returns the version of an interface of WASI 0.3.
+fn wasi_3_version(name: &str) -> Option<&str> {
+    let (interface, version) = name.split_once('@')?;
+    (interface.starts_with("wasi:") && version.starts_with("0.3.")).then_some(version)
 }
 
-/// Returns the WebAssembly features of the engine; must match `engine::config`.
-fn offered_features() -> WasmFeatures {
+/// Returns the WebAssembly features of the engine for a model; must match `engine::config_of`.
+fn features(model: Model) -> WasmFeatures {
+    let asynchronous = match model {
+        Model::Basic => WasmFeatures::empty(),
+        Model::Async => WasmFeatures::CM_ASYNC,
+    };
     WasmFeatures::default()
         .difference(WasmFeatures::CM_ASYNC)
+        .union(asynchronous)
         .difference(WasmFeatures::GC)
         .difference(WasmFeatures::EXCEPTIONS)
         .difference(WasmFeatures::MEMORY64)
         .difference(WasmFeatures::THREADS)
 }
 
-/// Features that components for WASI 0.3 use. They are parsed so that an error can name WASI 0.3,
-/// and never run.
-fn async_features() -> WasmFeatures {
-    WasmFeatures::CM_ASYNC
-        | WasmFeatures::CM_ASYNC_STACKFUL
+/// Unfinished features of the component model. They are parsed so that an error can name the
+/// version of WASI that needs them, and never run.
+fn unfinished_features() -> WasmFeatures {
+    WasmFeatures::CM_ASYNC_STACKFUL
         | WasmFeatures::CM_MORE_ASYNC_BUILTINS
         | WasmFeatures::CM_ERROR_CONTEXT
+        | WasmFeatures::CM_THREADING
+        | WasmFeatures::CM_FIXED_LENGTH_LISTS
+        | WasmFeatures::CM_MAP
+        | WasmFeatures::CM_IMPLEMENTS
 }
 
 /// Parses a component. `None` if it was cancelled.
@@ -285,15 +316,38 @@ fn read(
     support: &Support,
     is_cancelled: impl Fn() -> bool,
 ) -> Result<Option<Inspection>, InvalidComponent> {
-    let offered = offered_features();
-    match read_with(offered, bytes, support, &is_cancelled, Bodies::Check) {
-        Err(InvalidComponent::Feature(feature)) if feature.contains(" async ") => {
-            let features = offered | async_features();
-            let read = read_with(features, bytes, support, &is_cancelled, Bodies::Check)?;
-            let beyond = Some(InvalidComponent::Wasi3);
-            Ok(read.map(|inspection| Inspection { beyond, ..inspection }))
+    read_with(bytes, support, &is_cancelled, Bodies::Check)
+}
+
+/// Parses a component with the features of the first model that suffices.
+fn read_with(
+    bytes: &[u8],
+    support: &Support,
+    is_cancelled: &impl Fn() -> bool,
+    bodies: Bodies,
+) -> Result<Option<Inspection>, InvalidComponent> {
+    let read = |features| read_as(features, bytes, support, is_cancelled, bodies);
+    let basic = read(features(Model::Basic));
+    let asynchronous = match basic {
+        Err(InvalidComponent::Feature(_)) => read(features(Model::Async)),
+        Ok(Some(inspection)) if inspection.names().filter_map(wasi_3_version).next().is_some() => {
+            Ok(Some(inspection))
         }
-        read => read,
+        _ => return basic,
+    };
+    let model = Model::Async;
+    match asynchronous {
+        Err(InvalidComponent::Feature(feature)) => {
+            let beyond = InvalidComponent::Feature(feature);
+            match read(features(model) | unfinished_features()) {
+                Ok(Some(inspection)) => {
+                    Ok(Some(Inspection { model, beyond: Some(beyond), ..inspection }))
+                }
+                Ok(None) => Ok(None),
+                Err(_) => Err(beyond),
+            }
+        }
+        read => Ok(read?.map(|inspection| Inspection { model, ..inspection })),
     }
 }
 
@@ -314,7 +368,7 @@ enum Bodies {
     Skip,
 }
 
-fn read_with(
+fn read_as(
     features: WasmFeatures,
     bytes: &[u8],
     support: &Support,
@@ -422,11 +476,13 @@ impl Inspection {
             size,
             lane,
             is_module: false,
+            model: Model::Basic,
             heaviest,
             mismatch,
             beyond: None,
             contract: contract.cloned(),
             section: None,
+            act_manifest: None,
             exports: exports
                 .into_iter()
                 .map(|name| {
@@ -490,31 +546,55 @@ mod tests {
         check(&bytes, &SUPPORT, || false).unwrap_err()
     }
 
-    #[test]
-    fn a_component_for_wasi_3_is_named() {
-        let text = InvalidComponent::Wasi3.to_string();
-        assert!(text.contains("needs WASI 0.3, which this kitbag does not offer"), "{text}");
-        for component in [
-            "(component (type (stream u8)))",
-            "(component (type (future u8)))",
-            "(component (import \"read\" (func (result (stream u8)))))",
-            "(component (import \"wasi:clocks/types@0.3.0-rc\" (instance)))",
-            "(component (instance $i) (export \"wasi:cli/run@0.3.0\" (instance $i)))",
-        ] {
-            assert_eq!(refused(component), InvalidComponent::Wasi3, "{component}");
-        }
+    fn inspected(text: &str) -> Inspection {
+        let bytes = wat::parse_str(text).unwrap();
+        read(&bytes, &SUPPORT, || false).unwrap().unwrap()
     }
 
     #[test]
-    fn a_component_for_wasi_3_is_inspected() {
-        let text = "(component
-            (import \"wasi:clocks/monotonic-clock@0.3.0\" (instance))
-            (import \"read\" (func (result (stream u8)))))";
-        let bytes = wat::parse_str(text).unwrap();
-        let inspection = read(&bytes, &SUPPORT, || false).unwrap().unwrap();
-        let imports: Vec<_> = inspection.imports.iter().map(|import| &*import.name).collect();
-        assert_eq!(imports, ["wasi:clocks/monotonic-clock@0.3.0", "read"]);
-        assert_eq!(inspection.verdict(), Err(InvalidComponent::Wasi3));
+    fn asynchronous_components_need_an_engine_of_their_own() {
+        for (component, model) in [
+            ("(component)", Model::Basic),
+            ("(component (import \"wasi:clocks/types@0.2.0\" (instance)))", Model::Basic),
+            ("(component (type (stream u8)))", Model::Async),
+            ("(component (type (future u8)))", Model::Async),
+            ("(component (import \"read\" (func (result (stream u8)))))", Model::Async),
+            ("(component (import \"read\" (func async)))", Model::Async),
+            ("(component (import \"wasi:clocks/types@0.3.0\" (instance)))", Model::Async),
+        ] {
+            assert_eq!(inspected(component).model, model, "{component}");
+        }
+        let command = "(component (instance $i) (export \"wasi:cli/run@0.3.0\" (instance $i)))";
+        let inspection = inspected(command);
+        assert_eq!((inspection.model, inspection.lane), (Model::Async, Some(Lane::Command)));
+        assert_eq!(inspection.verdict(), Ok(()));
+    }
+
+    #[test]
+    fn other_releases_of_wasi_0_3_are_named() {
+        for version in ["0.3.1", "0.3.0-rc-2026-01-06", "0.3.10"] {
+            let import = format!("(component (import \"wasi:cli/types@{version}\" (instance)))");
+            let expected = format!(
+                "the component needs WASI {version}, which this kitbag does not offer; build it \
+                 for WASI 0.3.0, or for WASI 0.2 with the target `wasm32-wasip2`"
+            );
+            assert_eq!(refused(&import).to_string(), expected);
+        }
+        // The version explains the feature.
+        let refused = refused(
+            "(component
+                (import \"wasi:cli/types@0.3.1\" (instance))
+                (core func (canon error-context.drop)))",
+        );
+        assert_eq!(refused, InvalidComponent::WasiVersion { version: "0.3.1".into() });
+    }
+
+    #[test]
+    fn unfinished_features_are_refused_by_name() {
+        let refused = refused("(component (core func (canon error-context.drop)))").to_string();
+        let expected = "the component needs a feature of WebAssembly that this kitbag does not \
+                        offer: `error-context.drop` requires the component model error-context";
+        assert!(refused.starts_with(expected), "{refused}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use wasmparser::{ExternalKind, FuncType};
 use super::{Export, Heaviest, Import, Inspection, Support, malformed, wit};
 use crate::lane::Lane;
 use crate::load_error::InvalidComponent;
+use crate::model::Model;
 use crate::translate::{self, ModuleItems};
 
 /// Returns the properties of a valid core module.
@@ -44,7 +45,9 @@ pub(super) fn inspection(
         imports,
         contract: None,
         section: None,
+        act_manifest: None,
         mismatch: lane.and_then(|lane| translate::check(bytes, lane).err()),
+        model: Model::Basic,
         beyond: None,
         heaviest,
     })

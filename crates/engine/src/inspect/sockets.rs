@@ -1,9 +1,11 @@
 //! Imports through which a component uses sockets, which cannot be granted.
 
 /// The interfaces that start the use of sockets.
-const BEGINNINGS: [&str; 3] = [
+const BEGINNINGS: [&str; 4] = [
     "wasi:sockets/ip-name-lookup",
     "wasi:sockets/tcp-create-socket",
+    // WASI 0.3.
+    "wasi:sockets/types",
     "wasi:sockets/udp-create-socket",
 ];
 

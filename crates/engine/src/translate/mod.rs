@@ -49,7 +49,7 @@ pub(crate) fn translate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidComponent>
         Some(Lane::Command) => command::component(&module)?,
         Some(Lane::Core) => core::component(&module)?,
         Some(Lane::Plugin) => plugin::component(&module)?,
-        Some(Lane::Run | Lane::Functions | Lane::Agent) | None => {
+        Some(Lane::Run | Lane::Functions | Lane::Agent | Lane::Act) | None => {
             return Err(InvalidComponent::Module { items: items.names() });
         }
     };
@@ -66,7 +66,7 @@ pub(crate) fn check(module: &[u8], lane: Lane) -> Result<(), InvalidComponent> {
     match lane {
         Lane::Core => core::check(&ty()?),
         Lane::Plugin => plugin::check(&ty()?),
-        Lane::Run | Lane::Functions | Lane::Command | Lane::Agent => Ok(()),
+        Lane::Run | Lane::Functions | Lane::Command | Lane::Agent | Lane::Act => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdinStream, WasiCliCtxView};
 use wasmtime_wasi::p2::InputStream;
 use wasmtime_wasi::p2::bindings::cli::environment;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::p3::bindings::cli::environment as asynchronous;
 
 /// Standard input. Empty unless it is set before the guest reads it.
 #[derive(Clone, Default)]
@@ -65,5 +66,19 @@ impl environment::Host for EnvironmentView<'_> {
 
     fn initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
         environment::Host::initial_cwd(&mut self.wasi)
+    }
+}
+
+impl asynchronous::Host for EnvironmentView<'_> {
+    fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
+        environment::Host::get_environment(self)
+    }
+
+    fn get_arguments(&mut self) -> wasmtime::Result<Vec<String>> {
+        environment::Host::get_arguments(self)
+    }
+
+    fn get_initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
+        environment::Host::initial_cwd(self)
     }
 }

@@ -172,9 +172,10 @@ pub(crate) async fn run(
     let state = State::new(granting, &limits, &stdio, reports)?;
     let parameters = Parameters {
         context: Context { root: grants.root().to_owned(), action: call.action },
-        name: call.function.as_deref().unwrap_or(&call.name),
+        name: own_name(component, call),
         arguments: &call.arguments,
         answers: &call.answers,
+        output: call.limits.output,
     };
     let guest = async |store: &mut Store<State>| {
         component.entry().run(store, component.instance(), &parameters).await
@@ -231,6 +232,17 @@ pub(crate) async fn run(
         tried_sockets: ended.tried_sockets,
         usage,
     })
+}
+
+/// Returns the component's own name of the called tool. A component of another host with one tool
+/// may be configured under any name.
+fn own_name<'a>(component: &'a Component, call: &'a Call) -> &'a str {
+    let tools = component.description().map_or(&[][..], |description| &description.tools);
+    match (&call.function, tools) {
+        (Some(function), _) => function,
+        (None, [only]) if component.lane().is_foreign() && !only.name.is_empty() => &only.name,
+        (None, _) => &call.name,
+    }
 }
 
 /// Adds the limit to the error of a guest that was refused memory or a file write and then

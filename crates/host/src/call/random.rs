@@ -6,6 +6,7 @@
 use kitbag_contract::LimitKind;
 use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, random};
+use wasmtime_wasi::p3::bindings::random as asynchronous;
 use wasmtime_wasi::random::WasiRandomCtx;
 
 use crate::limits::{LimitReached, RANDOM_BYTES};
@@ -39,6 +40,27 @@ impl insecure::Host for Bounded<'_> {
 
     fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
         insecure::Host::get_insecure_random_u64(self.0)
+    }
+}
+
+impl asynchronous::random::Host for Bounded<'_> {
+    fn get_random_bytes(&mut self, max: u64) -> wasmtime::Result<Vec<u8>> {
+        // A shorter result is allowed.
+        random::Host::get_random_bytes(self, max.min(RANDOM_BYTES))
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        random::Host::get_random_u64(self)
+    }
+}
+
+impl asynchronous::insecure::Host for Bounded<'_> {
+    fn get_insecure_random_bytes(&mut self, max: u64) -> wasmtime::Result<Vec<u8>> {
+        insecure::Host::get_insecure_random_bytes(self, max.min(RANDOM_BYTES))
+    }
+
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        insecure::Host::get_insecure_random_u64(self)
     }
 }
 

@@ -14,6 +14,7 @@ use wasmtime::component::types::{Component, ComponentItem};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, random, sockets};
+use wasmtime_wasi::p3::bindings as p3;
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi::{ResourceTable, WasiView};
@@ -41,9 +42,12 @@ const OFFERED: &[Interfaces] = &[
         })],
     },
     BASE,
+    ASYNC_BASE,
     grants::config::INTERFACES,
     grants::filesystem::INTERFACES,
+    grants::filesystem::ASYNC_INTERFACES,
     grants::http::INTERFACES,
+    grants::http::ASYNC_INTERFACES,
     #[cfg(feature = "storage")]
     grants::storage::INTERFACES,
     grants::tools::INTERFACES,
@@ -125,6 +129,71 @@ const BASE: Interfaces = Interfaces::of_wasi(&[
     }),
 ]);
 
+/// The interfaces of WASI 0.3 that need no grant or grant nothing. Only components in the engine for
+/// asynchronous functions import them.
+const ASYNC_BASE: Interfaces = Interfaces {
+    version: Version::Wasi3,
+    ..Interfaces::of_wasi(&[
+        ("wasi:cli/environment", "granted variables; the arguments of a command", |l| {
+            p3::cli::environment::add_to_linker::<_, Environment>(l, State::environment)
+        }),
+        ("wasi:cli/exit", "ends the call with an error", |l| {
+            p3::cli::exit::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/stdin", "the input of a command; otherwise empty", |l| {
+            p3::cli::stdin::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/stdout", "captured; shown by `run --verbose` only", |l| {
+            p3::cli::stdout::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/stderr", "captured; shown by `run --verbose`, and its end in errors", |l| {
+            p3::cli::stderr::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/terminal-input", "no terminal", |l| {
+            p3::cli::terminal_input::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/terminal-output", "no terminal", |l| {
+            p3::cli::terminal_output::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/terminal-stdin", "no terminal", |l| {
+            p3::cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/terminal-stdout", "no terminal", |l| {
+            p3::cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:cli/terminal-stderr", "no terminal", |l| {
+            p3::cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, State::cli)
+        }),
+        ("wasi:clocks/types", "elapsed time", |l| {
+            p3::clocks::types::add_to_linker::<_, WasiClocks>(l, State::clocks)
+        }),
+        ("wasi:clocks/monotonic-clock", "elapsed time", |l| {
+            p3::clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
+        }),
+        ("wasi:clocks/system-clock", "date and time", |l| {
+            p3::clocks::system_clock::add_to_linker::<_, WasiClocks>(l, State::clocks)
+        }),
+        ("wasi:random/random", "random bytes", |l| {
+            p3::random::random::add_to_linker::<_, BoundedRandom>(l, State::random)
+        }),
+        ("wasi:random/insecure", "random bytes", |l| {
+            p3::random::insecure::add_to_linker::<_, BoundedRandom>(l, State::random)
+        }),
+        ("wasi:random/insecure-seed", "random bytes", |l| {
+            p3::random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |state| {
+                state.ctx().ctx.random()
+            })
+        }),
+        // The context of each call refuses to create a socket and to look up a name.
+        ("wasi:sockets/types", NO_NETWORK, |l| {
+            p3::sockets::types::add_to_linker::<_, WasiSockets>(l, State::sockets)
+        }),
+        ("wasi:sockets/ip-name-lookup", NO_NETWORK, |l| {
+            p3::sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::sockets)
+        }),
+    ])
+};
+
 /// Returns the purpose of an import of a tool in this lane, or `None` if it is not offered.
 pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
     let shared = find(import).map(|(_, gives, _)| *gives);
@@ -134,11 +203,13 @@ pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
 /// Returns the host memory that a call needs for the interfaces that its component imports, in
 /// addition to what every call needs.
 pub(crate) fn host_bytes(engine: &Engine, component: &Component) -> ByteSize {
-    let is_imported = |(own, ..): &Interface| {
-        let mut imports = component.imports(engine);
-        imports.any(|(name, _)| name.split_once('@').is_some_and(|(name, _)| name == *own))
+    let is_used = |interfaces: &&Interfaces| {
+        let mut imports = component.imports(engine).filter_map(|(name, _)| name.split_once('@'));
+        imports.any(|(name, version)| {
+            interfaces.version.includes(version) && interfaces.named(name).is_some()
+        })
     };
-    let used = OFFERED.iter().filter(|interfaces| interfaces.list.iter().any(is_imported));
+    let used = OFFERED.iter().filter(is_used);
     ByteSize::bytes(used.map(|interfaces| interfaces.bytes.as_u64()).sum())
 }
 
@@ -177,12 +248,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_patch_releases_of_wasi_0_2_are_offered() {
+    fn known_releases_of_wasi_are_offered() {
         let check =
             |import: &str, expected: Option<&str>| assert_eq!(offered(Lane::Run, import), expected);
         check("wasi:cli/stdin@0.2.0", Some("the input of a command; otherwise empty"));
         check("wasi:cli/stdin@0.2.99", Some("the input of a command; otherwise empty"));
-        check("wasi:cli/stdin@0.3.0", None);
+        check("wasi:cli/stdin@0.3.0", Some("the input of a command; otherwise empty"));
+        check("wasi:cli/stdin@0.3.1", None);
+        check("wasi:cli/stdin@0.3.0-rc-2026-01-06", None);
+        check("wasi:io/poll@0.3.0", None);
         check("wasi:cli/stdin@1.2.0", None);
         check("wasi:cli/stdin", None);
         check("wasi:config/store@0.2.0-rc.1", Some("granted configuration values"));
@@ -199,6 +273,8 @@ mod tests {
         check("wasi:keyvalue/watcher@0.2.0-draft", None);
         check("wasi:http/outgoing-handler@0.2.0", Some("requests that a grant allows"));
         check("wasi:http/outgoing-handler@0.3.0", None);
+        check("wasi:http/client@0.3.0", Some("requests that a grant allows"));
+        check("wasi:http/client@0.2.0", None);
         check("acme:cli/stdin@0.2.0", None);
     }
 

@@ -12,8 +12,8 @@ use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::Description;
 use kitbag_engine::{
     CacheProblem, CompiledCode, ComponentBytes, ComponentFile, Content, DescribeResult, DiskCache,
-    EmbeddedArtifact, Engines, InvalidComponent, Key, Lane, LoadError, Metering, NativeCode, Wait,
-    check_pins, compile, described_section, digest_of_bytes, load_compiled, load_verified,
+    EmbeddedArtifact, Engines, InvalidComponent, Key, Lane, LoadError, Metering, Model, NativeCode,
+    Wait, check_pins, compile, described_section, digest_of_bytes, load_compiled, load_verified,
 };
 use wasmtime::Engine;
 use wasmtime::component::{InstancePre, Linker};
@@ -173,9 +173,8 @@ impl Component {
         if let Some(cache) = cache {
             let digest = content.digest()?;
             check_pins(path, content.pins(), digest)?;
-            let key = Key::of(digest, metering);
             let cached =
-                Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
+                Self::cached(engines, path, cache, (digest, metering), &reserve, &mut problems)?;
             if let Some(cached) = cached {
                 return Ok(cached);
             }
@@ -190,15 +189,21 @@ impl Component {
         let mut lock = None;
         let kept = match cache {
             Some(cache) => {
-                let key = Key::of(digest, metering);
-                lock = cache.lock(key, &wait);
+                // The model is not known yet.
+                lock = cache.lock(Key::of(digest, metering, Model::Basic), &wait);
                 // The previous holder of the lock may have stored the entry.
-                let cached =
-                    Self::cached(engines, path, cache, (digest, key), &reserve, &mut problems)?;
+                let cached = Self::cached(
+                    engines,
+                    path,
+                    cache,
+                    (digest, metering),
+                    &reserve,
+                    &mut problems,
+                )?;
                 if let Some(cached) = cached {
                     return Ok(cached);
                 }
-                Some((cache, key))
+                Some(cache)
             }
             None => None,
         };
@@ -212,9 +217,10 @@ impl Component {
         let (mut loaded, is_final) = link_fresh(path, &component, section, read, describe)?;
         loaded.memory = memory;
         loaded.digest = Some(digest);
-        if let Some((cache, key)) = kept
+        if let Some(cache) = kept
             && is_final
         {
+            let key = Key::of(digest, metering, compiled.model());
             let remembered = cache.remember(digest, &loaded.described);
             let stored = cache.store(key, &compiled, &loaded.described);
             if let Err(problem) = remembered.and(stored)
@@ -228,23 +234,43 @@ impl Component {
         Ok(Self(Arc::new(loaded)))
     }
 
-    /// Returns the component with a key from the cache, if the entry can be trusted. Problems with
-    /// the cache are added to `problems`.
+    /// Returns a component from the cache, if the entry can be trusted. Problems with the cache are
+    /// added to `problems`.
     fn cached(
         engines: &Engines<'_>,
         path: &Path,
         cache: &DiskCache,
-        (digest, key): (ContentDigest, Key),
+        (digest, metering): (ContentDigest, Metering),
         reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
         problems: &mut Vec<CacheProblem>,
     ) -> Result<Option<Self>, LoadError> {
+        for model in Model::ALL {
+            let of = (digest, metering, model);
+            let cached = Self::cached_for(engines, path, cache, of, &reserve, problems)?;
+            if cached.is_some() {
+                return Ok(cached);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a component from the cache that was compiled for the engine of this model.
+    fn cached_for(
+        engines: &Engines<'_>,
+        path: &Path,
+        cache: &DiskCache,
+        (digest, metering, model): (ContentDigest, Metering, Model),
+        reserve: impl Fn(&Path, &wasmtime::component::Component) -> Result<Reservation, LoadError>,
+        problems: &mut Vec<CacheProblem>,
+    ) -> Result<Option<Self>, LoadError> {
+        let key = Key::of(digest, metering, model);
         let found = cache.load(key).and_then(|entry| {
             let Some(entry) = entry else { return Ok(None) };
             let artifact = entry.artifact().map_err(|reason| cache.distrust(key, reason))?;
             // Created by this version with other settings, or for a processor that this machine
             // does not have.
             let other = |_| cache.distrust(key, "made by another engine".into());
-            let component = engines.load(|engine| load_verified(engine, &artifact));
+            let component = engines.load(model, |engine| load_verified(engine, &artifact));
             Ok(Some((component.map_err(other)?, entry.described)))
         });
         let (component, described) = match found {
@@ -271,7 +297,7 @@ fn load_fresh(
     engines: &Engines<'_>,
     compiled: &CompiledCode,
 ) -> Result<wasmtime::component::Component, LoadError> {
-    let loaded = engines.load(|engine| load_compiled(engine, compiled));
+    let loaded = engines.load(compiled.model(), |engine| load_compiled(engine, compiled));
     loaded.map_err(|error| LoadError::Engine(format!("{error:#}")))
 }
 

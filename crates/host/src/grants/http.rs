@@ -4,6 +4,8 @@
 //! [`kitbag_http`] checks each request against the grants.
 
 mod handler;
+#[cfg(test)]
+mod tests;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -22,6 +24,7 @@ use kitbag_policy::http::{HttpGrants, HttpRefusal, RefusalKind};
 use tokio::runtime::Handle;
 use wasmtime_wasi::ResourceTable;
 use wasmtime_wasi_http::p2::bindings::http::types;
+use wasmtime_wasi_http::p3::bindings::http as asynchronous;
 use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
@@ -51,6 +54,19 @@ pub(crate) const INTERFACES: Interfaces = Interfaces {
         ("wasi:http/types", PURPOSE, |l| {
             let options = types::LinkOptions::default();
             types::add_to_linker::<_, WasiHttp>(l, &options, State::http)
+        }),
+    ],
+};
+
+pub(crate) const ASYNC_INTERFACES: Interfaces = Interfaces {
+    version: Version::Wasi3,
+    bytes: HTTP_BYTES,
+    list: &[
+        ("wasi:http/client", PURPOSE, |l| {
+            asynchronous::client::add_to_linker::<_, WasiHttp>(l, State::http)
+        }),
+        ("wasi:http/types", PURPOSE, |l| {
+            asynchronous::types::add_to_linker::<_, WasiHttp>(l, State::http)
         }),
     ],
 };
@@ -228,6 +244,10 @@ impl WasiHttpHooks for Sending {
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK_BYTES
+    }
+
+    fn p3_outgoing_body_chunk_size(&mut self) -> usize {
         CHUNK_BYTES
     }
 }

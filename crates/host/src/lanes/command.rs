@@ -4,10 +4,13 @@
 //! the result, and an exit code other than 0 an error. Modules for preview 1 are translated to such
 //! components before they are compiled.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use kitbag_base::ByteSize;
 use kitbag_contract::{Description, ErrorInfo, Limits, Outcome, ToolDescription};
-use kitbag_engine::InvalidComponent;
+use kitbag_engine::{InvalidComponent, is_command};
 use serde::Deserialize;
 use serde_json::json;
 use wasmtime::Store;
@@ -57,8 +60,9 @@ impl Command {
     /// Finds the entry point of a component.
     pub(crate) fn of(component: &Component) -> Result<Self, InvalidComponent> {
         let (engine, ty) = (component.engine(), component.component_type());
-        let mut names = ty.exports(engine).map(|(name, _)| name);
-        let name = names.find(|name| name.starts_with("wasi:cli/run@0.2."));
+        let names = ty.exports(engine).map(|(name, _)| name).filter(|name| is_command(name));
+        // A component may export both, the older one only because its toolchain adds it.
+        let name = names.max_by_key(|name| name.ends_with("@0.3.0"));
         let instance = name.and_then(|name| component.get_export_index(None, name));
         let run = instance.and_then(|instance| component.get_export_index(Some(&instance), "run"));
         let missing = || InvalidComponent::Compile("`wasi:cli/run` has no function `run`".into());

@@ -3,6 +3,7 @@
 //! A lane recognises its components by their types, links its own interfaces, describes the tools,
 //! and carries out one call. Everything else is shared: store, limits, deadline, output, grants.
 
+pub(crate) mod act;
 pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod core;
@@ -11,9 +12,10 @@ pub(crate) mod plugin;
 pub(crate) mod run;
 
 #[cfg(test)]
+#[cfg(test)]
 mod test_host;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use kitbag_base::ByteSize;
 use kitbag_contract::{Action, Context, Description, ErrorInfo, Limits, Outcome};
@@ -22,6 +24,7 @@ use wasmtime::component::types::{ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store};
 
+use self::act::Act;
 use self::agent::Agent;
 use self::command::Command;
 use self::core::Core;
@@ -38,6 +41,7 @@ pub(crate) enum Entry {
     Core(Core),
     Plugin(Plugin),
     Agent(Agent),
+    Act(Act),
 }
 
 /// The parameters of one call.
@@ -49,6 +53,8 @@ pub(crate) struct Parameters<'a> {
     pub(crate) arguments: &'a str,
     /// A JSON object with the answers received, keyed by question.
     pub(crate) answers: &'a str,
+    /// The limit on the result.
+    pub(crate) output: ByteSize,
 }
 
 impl Entry {
@@ -67,6 +73,7 @@ impl Entry {
             Some(Lane::Core) => Core::of(component).map(Self::Core),
             Some(Lane::Plugin) => Plugin::of(component).map(Self::Plugin),
             Some(Lane::Agent) => Agent::of(component).map(Self::Agent),
+            Some(Lane::Act) => Act::of(component).map(Self::Act),
             _ => Err(InvalidComponent::NoRun { other: Vec::new() }),
         }
     }
@@ -79,6 +86,7 @@ impl Entry {
             Self::Core(_) => Lane::Core,
             Self::Plugin(_) => Lane::Plugin,
             Self::Agent(_) => Lane::Agent,
+            Self::Act(_) => Lane::Act,
         }
     }
 
@@ -91,6 +99,7 @@ impl Entry {
             Self::Core(core) => core.link(linker),
             Self::Plugin(plugin) => plugin.link(linker),
             Self::Agent(agent) => agent.link(linker),
+            Self::Act(act) => act.link(linker),
         }
     }
 
@@ -102,6 +111,7 @@ impl Entry {
             Self::Core(core) => core.host_bytes(limits),
             Self::Plugin(plugin) => plugin.host_bytes(limits),
             Self::Agent(_) => Agent::HOST_BYTES,
+            Self::Act(act) => act.host_bytes(limits),
         }
     }
 
@@ -111,6 +121,7 @@ impl Entry {
         match self {
             Self::Run(_)
             | Self::Functions(_)
+            | Self::Act(_)
             | Self::Agent(_)
             | Self::Core(_)
             | Self::Plugin(_) => None,
@@ -128,6 +139,7 @@ impl Entry {
             Self::Core(core) => core.description(component),
             Self::Plugin(plugin) => plugin.description(component),
             Self::Agent(_) => None,
+            Self::Act(act) => act.description(component),
         }
     }
 
@@ -136,7 +148,7 @@ impl Entry {
         match self {
             Self::Run(run) => run.describes(),
             Self::Functions(_) | Self::Command(_) | Self::Core(_) => false,
-            Self::Agent(_) => true,
+            Self::Agent(_) | Self::Act(_) => true,
             Self::Plugin(plugin) => plugin.describes(),
         }
     }
@@ -152,6 +164,7 @@ impl Entry {
             Self::Functions(_) | Self::Command(_) | Self::Core(_) => Ok(DescribeResult::Nothing),
             Self::Agent(agent) => agent.describe(store, pre).await,
             Self::Plugin(plugin) => plugin.describe(store, pre).await,
+            Self::Act(act) => act.describe(store, pre).await,
         }
     }
 
@@ -173,6 +186,7 @@ impl Entry {
             Self::Core(core) => core.run(store, pre, parameters).await,
             Self::Plugin(plugin) => plugin.run(store, pre, parameters).await,
             Self::Agent(agent) => agent.run(store, pre, parameters).await,
+            Self::Act(act) => act.run(store, pre, parameters).await,
         }
     }
 }

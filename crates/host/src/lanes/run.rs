@@ -59,7 +59,7 @@ impl Run {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let Parameters { context, name, arguments, answers } = parameters;
+        let Parameters { context, name, arguments, answers, output: _ } = parameters;
         let instance = instantiate(store, pre).await?;
         let run =
             instance.get_typed_func::<RunParameters<'_>, RunResult>(&mut *store, &self.run)?;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns a call without grants.
-pub(super) fn call(arguments: &str) -> Call {
+pub(crate) fn call(arguments: &str) -> Call {
     Call {
         name: "tool".into(),
         function: None,
@@ -28,7 +28,7 @@ pub(super) fn call(arguments: &str) -> Call {
 }
 
 /// Loads a component or a module, in the text format or the binary format, and calls it.
-pub(super) fn run(component: impl AsRef<[u8]>, call: &Call) -> Completion {
+pub(crate) fn run(component: impl AsRef<[u8]>, call: &Call) -> Completion {
     let host = Host::new(HostOptions::default());
     let bytes = wat::parse_bytes(component.as_ref()).unwrap().into_owned();
     let source = ComponentSource::Bytes(ComponentBytes::new("tool.wasm", bytes));
@@ -38,7 +38,7 @@ pub(super) fn run(component: impl AsRef<[u8]>, call: &Call) -> Completion {
 }
 
 /// Returns the text of a successful call, or the message of an error.
-pub(super) fn answer(completion: &Completion) -> Result<&str, String> {
+pub(crate) fn answer(completion: &Completion) -> Result<&str, String> {
     match &completion.result {
         Ok(Outcome::Success(text)) => Ok(text),
         Ok(Outcome::Error(error)) => Err(error.message.clone()),

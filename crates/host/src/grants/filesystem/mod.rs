@@ -9,6 +9,7 @@
 //! Directories are read on demand; see `listing`.
 
 mod activity;
+mod asynchronous;
 mod bindings;
 mod change;
 mod directories;
@@ -25,7 +26,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
 use self::bindings::GuardedFilesystem;
 use crate::call::state::State;
-use crate::interface::Interfaces;
+use crate::interface::{Interfaces, Version};
 
 pub(crate) const INTERFACES: Interfaces = Interfaces::of_wasi(&[
     ("wasi:filesystem/preopens", "granted directories", |l| {
@@ -35,3 +36,11 @@ pub(crate) const INTERFACES: Interfaces = Interfaces::of_wasi(&[
         types::add_to_linker::<_, GuardedFilesystem>(l, State::guarded)
     }),
 ]);
+
+pub(crate) const ASYNC_INTERFACES: Interfaces = Interfaces {
+    version: Version::Wasi3,
+    ..Interfaces::of_wasi(&[
+        ("wasi:filesystem/preopens", "granted directories", asynchronous::link_preopens),
+        ("wasi:filesystem/types", "files in granted directories", asynchronous::link_types),
+    ])
+};

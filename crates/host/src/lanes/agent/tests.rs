@@ -214,7 +214,13 @@ impl Guest {
 
     fn run(&self, arguments: &str) -> wasmtime::Result<Outcome> {
         let context = Context { root: String::new(), action: Action::Run };
-        let parameters = Parameters { context, name: "acme.add", arguments, answers: "{}" };
+        let parameters = Parameters {
+            context,
+            name: "acme.add",
+            arguments,
+            answers: "{}",
+            output: Limits::default().output,
+        };
         self.with(async |store| self.agent.run(store, &self.pre, &parameters).await)
     }
 

@@ -87,7 +87,13 @@ impl Guest {
         store.set_epoch_deadline(1);
         let context = Context { root: String::new(), action: Action::Run };
         let arguments = &*arguments.to_string();
-        let parameters = Parameters { context, name, arguments, answers: "{}" };
+        let parameters = Parameters {
+            context,
+            name,
+            arguments,
+            answers: "{}",
+            output: Limits::default().output,
+        };
         let run = self.functions.run(&mut store, &self.pre, &parameters);
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run)
     }
