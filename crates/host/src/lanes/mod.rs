@@ -6,9 +6,11 @@
 pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod core;
+mod files;
 pub(crate) mod functions;
 pub(crate) mod plugin;
 pub(crate) mod run;
+pub(crate) mod skill;
 
 #[cfg(test)]
 mod test_host;
@@ -28,6 +30,7 @@ use self::core::Core;
 use self::functions::Functions;
 use self::plugin::Plugin;
 use self::run::Run;
+use self::skill::Skill;
 use crate::call::state::State;
 
 /// The way in which the host calls a component.
@@ -38,6 +41,7 @@ pub(crate) enum Entry {
     Core(Core),
     Plugin(Plugin),
     Agent(Agent),
+    Skill(Skill),
 }
 
 /// The parameters of one call.
@@ -67,6 +71,7 @@ impl Entry {
             Some(Lane::Core) => Core::of(component).map(Self::Core),
             Some(Lane::Plugin) => Plugin::of(component).map(Self::Plugin),
             Some(Lane::Agent) => Agent::of(component).map(Self::Agent),
+            Some(Lane::Skill) => Skill::of(component).map(Self::Skill),
             _ => Err(InvalidComponent::NoRun { other: Vec::new() }),
         }
     }
@@ -79,6 +84,7 @@ impl Entry {
             Self::Core(_) => Lane::Core,
             Self::Plugin(_) => Lane::Plugin,
             Self::Agent(_) => Lane::Agent,
+            Self::Skill(_) => Lane::Skill,
         }
     }
 
@@ -91,6 +97,7 @@ impl Entry {
             Self::Core(core) => core.link(linker),
             Self::Plugin(plugin) => plugin.link(linker),
             Self::Agent(agent) => agent.link(linker),
+            Self::Skill(skill) => skill.link(linker),
         }
     }
 
@@ -102,6 +109,7 @@ impl Entry {
             Self::Core(core) => core.host_bytes(limits),
             Self::Plugin(plugin) => plugin.host_bytes(limits),
             Self::Agent(_) => Agent::HOST_BYTES,
+            Self::Skill(_) => Skill::HOST_BYTES,
         }
     }
 
@@ -113,7 +121,8 @@ impl Entry {
             | Self::Functions(_)
             | Self::Agent(_)
             | Self::Core(_)
-            | Self::Plugin(_) => None,
+            | Self::Plugin(_)
+            | Self::Skill(_) => None,
             Self::Command(command) => Some(command.output_bytes(limits)),
         }
     }
@@ -127,7 +136,7 @@ impl Entry {
             Self::Command(command) => command.description(component),
             Self::Core(core) => core.description(component),
             Self::Plugin(plugin) => plugin.description(component),
-            Self::Agent(_) => None,
+            Self::Agent(_) | Self::Skill(_) => None,
         }
     }
 
@@ -135,7 +144,7 @@ impl Entry {
     pub(crate) fn describes(&self) -> bool {
         match self {
             Self::Run(run) => run.describes(),
-            Self::Functions(_) | Self::Command(_) | Self::Core(_) => false,
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) | Self::Skill(_) => false,
             Self::Agent(_) => true,
             Self::Plugin(plugin) => plugin.describes(),
         }
@@ -149,7 +158,9 @@ impl Entry {
     ) -> wasmtime::Result<DescribeResult> {
         match self {
             Self::Run(run) => run.describe(store, pre).await,
-            Self::Functions(_) | Self::Command(_) | Self::Core(_) => Ok(DescribeResult::Nothing),
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) | Self::Skill(_) => {
+                Ok(DescribeResult::Nothing)
+            }
             Self::Agent(agent) => agent.describe(store, pre).await,
             Self::Plugin(plugin) => plugin.describe(store, pre).await,
         }
@@ -173,8 +184,19 @@ impl Entry {
             Self::Core(core) => core.run(store, pre, parameters).await,
             Self::Plugin(plugin) => plugin.run(store, pre, parameters).await,
             Self::Agent(agent) => agent.run(store, pre, parameters).await,
+            Self::Skill(skill) => skill.run(store, pre, parameters).await,
         }
     }
+}
+
+/// The reason why a host function or a tool did not succeed. It is the error of the call.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failure(String);
+
+/// Returns the error of a host function that ends the call with this message.
+fn failure(reason: impl ToString) -> wasmtime::Error {
+    Failure(reason.to_string()).into()
 }
 
 /// Instantiates a component. From then on a failure is the component's.
@@ -195,6 +217,7 @@ pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
         }
         Lane::Plugin => plugin::offered(import),
         Lane::Agent => agent::offered(import),
+        Lane::Skill => skill::offered(import),
         _ => None,
     }
 }
