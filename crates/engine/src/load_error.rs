@@ -473,7 +473,7 @@ fn has(items: &[String]) -> String {
 /// Names functions and the reasons why they cannot be called.
 fn omissions(omitted: &[Omission]) -> String {
     const MOST: usize = 5;
-    let reasons: Vec<_> = omitted.iter().map(|it| format!("`{}` {}", it.function, it.reason)).collect();
+    let reasons: Vec<_> = omitted.iter().map(ToString::to_string).collect();
     match reasons.get(..MOST) {
         None if reasons.is_empty() => String::new(),
         None => format!(": {}", reasons.join(", ")),

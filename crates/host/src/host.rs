@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
-    Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering,
-    OpenComponent, check_pins, config, described_section, digest_of_bytes, lane_of,
+    Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering, Omission,
+    OpenComponent, check_pins, config, described_section, digest_of_bytes, lane_of, omissions_of,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
@@ -186,6 +186,11 @@ impl Host {
             Some(component) => Some(component.lane()),
             None => lane_of(&content(source)?),
         }
+    }
+
+    /// Returns the exported functions of a component that are not tools, without compiling it.
+    pub fn omissions(&self, source: &ComponentSource) -> Vec<Omission> {
+        content(source).map(|bytes| omissions_of(&bytes)).unwrap_or_default()
     }
 
     /// Returns the cached description of the component with this digest.

@@ -42,7 +42,7 @@ pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};
 pub use kitbag_engine::{
     COMPONENT_BYTES, CacheEntry, CacheError, CacheProblem, Compiling, ComponentBytes,
     ComponentFile, DescribeResult, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
-    InvalidComponent, Lane, LoadError, Metering, RUN_TYPE, ReadComponent,
+    InvalidComponent, Lane, LoadError, Metering, Omission, RUN_TYPE, ReadComponent,
 };
 pub use kitbag_fs_guard::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{

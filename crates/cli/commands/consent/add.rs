@@ -40,8 +40,10 @@ use crate::exit::Exit;
 Examples:
   kitbag add ~/Downloads/weather.wasm
   kitbag add ~/Downloads/weather --user
+  kitbag add ~/butterfly-bot --tool todo
   kitbag add weather.wasm --yes --grant requested
   kitbag add --from jp .jp/config.toml --tool word_stats
+  kitbag add --from hyper-mcp ~/.config/hyper-mcp/config.json --tool time
 
 kitbag also reads a manifest in the directory or beside the component: one of its own,
 skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. It shows the
@@ -56,8 +58,8 @@ pub(crate) struct Args {
     /// Name the tool [default: its own name, otherwise the name of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<ToolName>,
-    /// Select this tool of a component or a configuration with several [default: all tools of a
-    /// component]
+    /// Select this tool of a component, a configuration or a directory with several [default: all
+    /// tools of a component]
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Add the tool for all workspaces, beside your user config
@@ -164,7 +166,8 @@ impl Args {
             Some(manifest) => self.from.is_some() && names.len() <= 1 || manifest.has_tool(own),
             None => false,
         };
-        match &self.tool {
+        let tool = self.tool.as_ref().filter(|_| !found.source.is_selected);
+        match tool {
             Some(own) if names.contains(&own.as_str()) => {
                 let name = self.name.clone().unwrap_or_else(|| valid_name(own));
                 Ok(vec![ChosenTool { name, own: own.clone() }])

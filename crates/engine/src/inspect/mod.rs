@@ -70,6 +70,7 @@ pub struct Inspection {
     pub exports: Vec<Export>,
     /// The exported functions that are not tools, because their types have no JSON form. Empty for
     /// other lanes than [`Lane::Functions`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
     /// The package that defines the types of `run`, if it is named, such as
     /// `kitbag:tool/types@0.1.0`.

@@ -1,7 +1,9 @@
 //! Exported functions that cannot be called with JSON, by their types.
 
 use std::collections::HashMap;
+use std::fmt;
 
+use kitbag_base::text::shown;
 use serde::Serialize;
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
@@ -26,6 +28,12 @@ pub struct Omission {
     pub function: String,
     /// The reason, as the end of "it …".
     pub reason: String,
+}
+
+impl fmt::Display for Omission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", shown(&self.function), self.reason)
+    }
 }
 
 /// Returns the functions of a component that are not tools, in the order of the exports.

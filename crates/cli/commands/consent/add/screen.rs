@@ -155,6 +155,11 @@ fn parts(requested: &[RequestedTool], found: &Found<'_>) -> Vec<Attachment> {
         let grants = "it has no access to files, variables or the network except by a grant";
         notes.push(format!("the component is {}; {grants}", lane.words()));
     }
+    if !inspection.omitted.is_empty() {
+        let omitted = inspection.omitted.iter().map(ToString::to_string);
+        let omitted: Vec<_> = omitted.collect();
+        notes.push(format!("exported functions that are not tools: {}", omitted.join(", ")));
+    }
     if inspection.uses_sockets() {
         notes.push(format!("the component {SOCKETS_ADVICE}"));
     }

@@ -139,7 +139,8 @@ impl Functions {
     }
 
     /// Returns the exported functions that are not tools.
-    pub(crate) fn omitted(&self) -> &[Omission] {
+    #[cfg(test)]
+    fn omitted(&self) -> &[Omission] {
         &self.omitted
     }
 
@@ -152,8 +153,9 @@ impl Functions {
             return Ok(function);
         }
         if let Some(Omission { function, reason }) =
-            self.omitted.iter().find(|omitted| omitted.function == name)
+            self.omitted.iter().find(|omission| omission.function == name)
         {
+            let function = shown(function);
             return Err(ErrorInfo::new(format!("`{function}` cannot be called: it {reason}")));
         }
         let names = self.functions.iter().take(MOST).map(|it| format!("`{}`", it.name));
@@ -196,7 +198,11 @@ fn exported(component: &Component) -> Vec<(FunctionPath, ComponentExportIndex, C
 }
 
 fn omission(path: &FunctionPath, reason: &str) -> Omission {
-    Omission { function: path.to_string(), reason: reason.to_owned() }
+    let function = match &path.instance {
+        Some(instance) => format!("{instance}#{}", path.function),
+        None => path.function.clone(),
+    };
+    Omission { function, reason: reason.to_owned() }
 }
 
 fn is_bare(function: &ComponentFunc) -> bool {
