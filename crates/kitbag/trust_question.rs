@@ -119,7 +119,7 @@ impl Kitbag {
             return Err(nothing);
         }
         let record = record(config, content)?;
-        let items = request_items(config);
+        let items = request_items(&self.toolbox.settled_config());
         let asks = items.iter().map(|item| item.line.clone()).collect();
         let shown = TrustedContent { asks, texts: texts(config, content) };
         let before = before.map(|record| {

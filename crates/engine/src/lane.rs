@@ -23,6 +23,8 @@ pub enum Lane {
     Plugin,
     /// The interface `act:tools/tool-provider`.
     Act,
+    /// A core module that imports the functions of `blufio`.
+    Skill,
 }
 
 /// The kind of an exported item.
@@ -49,12 +51,26 @@ pub const CORE_INSTANCE: &str = "kitbag:lane/core";
 /// The exported instance of a translated plugin.
 pub const PLUGIN_INSTANCE: &str = "kitbag:lane/plugin";
 
+/// The exported instance of a translated skill.
+pub const SKILL_INSTANCE: &str = "kitbag:lane/skill";
+
+/// The module of the functions of Blufio.
+pub const BLUFIO: &str = "blufio";
+
 /// The module of the functions of WASI preview 1.
 pub const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
 /// The lanes that this kitbag runs.
-const OFFERED: &[Lane] =
-    &[Lane::Run, Lane::Functions, Lane::Command, Lane::Agent, Lane::Core, Lane::Plugin, Lane::Act];
+const OFFERED: &[Lane] = &[
+    Lane::Run,
+    Lane::Functions,
+    Lane::Command,
+    Lane::Agent,
+    Lane::Core,
+    Lane::Plugin,
+    Lane::Skill,
+    Lane::Act,
+];
 
 impl Lane {
     /// Recognises the lane of a component. `is_tool` is true if it exports `run` of the contract.
@@ -74,6 +90,9 @@ impl Lane {
         }
         if has(PLUGIN_INSTANCE) {
             return Some(Self::Plugin);
+        }
+        if has(SKILL_INSTANCE) {
+            return Some(Self::Skill);
         }
         if imports.any(|import| import.starts_with("kitbag:tool/")) {
             return None;
@@ -116,6 +135,9 @@ impl Lane {
         if functions.contains(&"_start") && imports.iter().all(|import| *import == PREVIEW_1) {
             return Some(Self::Command);
         }
+        if imports.contains(&BLUFIO) {
+            return Some(Self::Skill);
+        }
         let is_core = has_memory && ["alloc", "dealloc"].iter().all(|it| functions.contains(it));
         is_core.then_some(Self::Core)
     }
@@ -140,6 +162,7 @@ impl Lane {
             Self::Core => "core",
             Self::Plugin => "plugin",
             Self::Act => "act",
+            Self::Skill => "skill",
         }
     }
 
@@ -153,6 +176,7 @@ impl Lane {
             Self::Core => "a core module, as for Butterfly Bot",
             Self::Plugin => "a plugin for Extism",
             Self::Act => "a tool for ACT",
+            Self::Skill => "a skill for Blufio",
         }
     }
 }
@@ -172,6 +196,23 @@ pub fn is_act(export: &str) -> bool {
 /// Returns true if an export is this interface, in any version.
 fn is_interface(export: &str, name: &str) -> bool {
     export.split('@').next() == Some(name)
+}
+
+/// Packages of exported instances that a host or a language toolchain calls.
+const HOOKS: [&str; 4] = ["wasi:", "kitbag:", "golem:api/", "componentize-js:"];
+
+/// Instances and functions of the world with which language toolchains initialise a component.
+const INITIALISERS: [&str; 4] = ["exports", "init", "initialize", "cabi-initialize"];
+
+/// Returns true for an exported instance of a host or a toolchain, whose functions are not tools.
+pub fn is_hook(instance: &str) -> bool {
+    HOOKS.iter().any(|hook| instance.starts_with(hook)) || INITIALISERS.contains(&instance)
+}
+
+/// Returns true for a function with which a language toolchain initialises a component. `is_bare` is
+/// true if it has no parameters and no result.
+pub fn is_initialiser(name: &str, is_bare: bool) -> bool {
+    name.starts_with("cabi") || is_bare && INITIALISERS.contains(&name)
 }
 
 /// Returns true for the functions that the toolchains of languages export.
@@ -218,6 +259,7 @@ mod tests {
         check(&[], &[("act:tools/tool-provider@0.3.0", FUNCTIONS)], None);
         check(&[], &[("near:agent/channel@0.3.0", FUNCTIONS)], None);
         check(&[], &[(CORE_INSTANCE, FUNCTIONS)], Some(Lane::Core));
+        check(&[], &[(SKILL_INSTANCE, FUNCTIONS)], Some(Lane::Skill));
         assert_eq!(Lane::of_component(true, [], [function("run")]), Some(Lane::Run));
     }
 
@@ -233,6 +275,10 @@ mod tests {
         check(&["wasi_unstable"], &["_start"], None);
         check(&[PREVIEW_1, "env"], &["_start"], None);
         check(&["extism:host/env", PREVIEW_1], &["_start", "call"], Some(Lane::Plugin));
+        check(&[BLUFIO, PREVIEW_1], &["run"], Some(Lane::Skill));
+        check(&[BLUFIO, "env"], &["_start", "run"], Some(Lane::Skill));
+        check(&[], &["run"], None);
+        check(&["env"], &["allocate", "handle"], None);
         check(&[], &["alloc", "dealloc", "execute"], Some(Lane::Core));
         check(&[], &["alloc", "execute"], None);
     }

@@ -42,14 +42,17 @@ pub use embed::EmbeddedComponent;
 pub use engines::{Engines, config, config_of};
 pub use function_docs::{FunctionDocs, function_docs};
 pub use inspect::{
-    Export, INSTANCE_BYTES, Import, Inspection, RUN_TYPE, ReadComponent, Support, inspect_file,
-    lane_of, read_component,
+    Export, INSTANCE_BYTES, Import, Inspection, Omission, RUN_TYPE, ReadComponent, Support,
+    TYPE_DEPTH, inspect_file, lane_of, omissions_of, read_component,
 };
-pub use lane::{CORE_INSTANCE, ExportKind, Lane, PLUGIN_INSTANCE, PREVIEW_1, is_act, is_command};
+pub use lane::{
+    BLUFIO, CORE_INSTANCE, ExportKind, Lane, PLUGIN_INSTANCE, PREVIEW_1, SKILL_INSTANCE, is_act,
+    is_command, is_hook, is_initialiser,
+};
 pub use limits::{COMPONENT_BYTES, INSTANCES, STACK_BYTES};
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
 pub use model::Model;
 pub use section::{ACT_MANIFEST, described as described_section};
-pub use translate::{CORE_OUTPUT, PLUGIN_KERNEL, PLUGIN_USER, demangle};
+pub use translate::{CORE_OUTPUT, PLUGIN_KERNEL, PLUGIN_USER, SKILL_HOST, demangle};
 pub use wait::{Compiling, Patient, Wait, Waiter};

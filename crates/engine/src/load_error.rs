@@ -10,6 +10,7 @@ use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{ErrorKind, Pin};
 use kitbag_fs_guard::{Distrust, OpenError, OwnerError};
 
+use crate::inspect::Omission;
 use crate::metering::Metering;
 
 /// Why a component cannot be loaded.
@@ -258,8 +259,8 @@ pub enum InvalidComponent {
     /// The component exports functions, but none that can be called with JSON.
     #[error("the component exports no function that kitbag can call{}", omissions(omitted))]
     NoFunction {
-        /// The exported functions, each with the reason.
-        omitted: Vec<(String, String)>,
+        /// The exported functions.
+        omitted: Vec<Omission>,
     },
     /// A function of IronClaw's interfaces has a type that no known version has.
     #[error(
@@ -461,16 +462,22 @@ fn made_for(names: &[String]) -> String {
 
 /// Names the items of a module.
 fn has(items: &[String]) -> String {
+    let has = |name: &str| items.iter().any(|item| item == name);
     match items {
         [] => ": it has no imports and exports".to_owned(),
+        items if has("handle") && has("allocate") => format!(
+            ": it is made for clawhive, whose design does not define the types of its functions and \
+             the length of a result; it has {}",
+            list(items)
+        ),
         items => format!(": it has {}", list(items)),
     }
 }
 
 /// Names functions and the reasons why they cannot be called.
-fn omissions(omitted: &[(String, String)]) -> String {
+fn omissions(omitted: &[Omission]) -> String {
     const MOST: usize = 5;
-    let reasons: Vec<_> = omitted.iter().map(|(name, why)| format!("`{name}` {why}")).collect();
+    let reasons: Vec<_> = omitted.iter().map(ToString::to_string).collect();
     match reasons.get(..MOST) {
         None if reasons.is_empty() => String::new(),
         None => format!(": {}", reasons.join(", ")),

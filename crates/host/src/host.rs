@@ -9,7 +9,8 @@ use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
     Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering, Model,
-    OpenComponent, check_pins, config, config_of, described_section, digest_of_bytes, lane_of,
+    Omission, OpenComponent, check_pins, config, config_of, described_section, digest_of_bytes,
+    lane_of, omissions_of,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
@@ -191,6 +192,11 @@ impl Host {
             Some(component) => Some(component.lane()),
             None => lane_of(&content(source)?),
         }
+    }
+
+    /// Returns the exported functions of a component that are not tools, without compiling it.
+    pub fn omissions(&self, source: &ComponentSource) -> Vec<Omission> {
+        content(source).map(|bytes| omissions_of(&bytes)).unwrap_or_default()
     }
 
     /// Returns the cached description of the component with this digest.

@@ -40,7 +40,7 @@ pub use kitbag_contract::Limits;
 pub use kitbag_engine::{
     ACT_MANIFEST, COMPONENT_BYTES, CacheEntry, CacheError, CacheProblem, Compiling, ComponentBytes,
     ComponentFile, DescribeResult, DiskCache, EmbeddedArtifact, Export, Import, Inspection,
-    InvalidComponent, Lane, LoadError, Metering, RUN_TYPE, ReadComponent,
+    InvalidComponent, Lane, LoadError, Metering, Omission, RUN_TYPE, ReadComponent,
 };
 #[cfg(feature = "compiler")]
 pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};

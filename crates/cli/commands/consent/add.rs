@@ -40,8 +40,10 @@ use crate::exit::Exit;
 Examples:
   kitbag add ~/Downloads/weather.wasm
   kitbag add ~/Downloads/weather --user
+  kitbag add ~/butterfly-bot --tool todo
   kitbag add weather.wasm --yes --grant requested
   kitbag add --from jp .jp/config.toml --tool word_stats
+  kitbag add --from hyper-mcp ~/.config/hyper-mcp/config.json --tool time
 
 kitbag also reads a manifest in the directory or beside the component: one of its own,
 skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. It shows the
@@ -56,8 +58,8 @@ pub(crate) struct Args {
     /// Name the tool [default: its own name, otherwise the name of the file]
     #[arg(long, value_name = "NAME")]
     name: Option<ToolName>,
-    /// Select this tool of a component or a configuration with several [default: all tools of a
-    /// component]
+    /// Select this tool of a component, a configuration or a directory with several [default: all
+    /// tools of a component]
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Add the tool for all workspaces, beside your user config
@@ -101,69 +103,56 @@ impl Args {
         for tool in &tools {
             check_free(config, &found.place, &tool.name, &found.source)?;
         }
-        let mut values = Vec::new();
-        let mut exit = Exit::Done;
-        for tool in &tools {
-            let (value, ended) = self.add(tool, &found, &global)?;
-            values.extend(value);
-            exit = ended;
+        let requested = tools.into_iter().map(|tool| self.requested(tool, &found, &global));
+        let requested = requested.collect::<Result<Vec<_>, _>>()?;
+        let additions: Vec<_> = requested.iter().map(|tool| tool.addition(&found)).collect();
+        let values = |granted: Option<&GrantSelection>| {
+            let mut values: Vec<_> = additions.iter().map(|it| it.as_value(granted)).collect();
+            match values.len() {
+                1 => values.remove(0),
+                _ => json!({ "tools": values }),
+            }
+        };
+        if global.json && !self.yes {
+            let error = CliError::NotAgreed(ask_with_yes(&requested));
+            output::note(&error.report());
+            output::json(&values(None))?;
+            return Ok(error.exit());
         }
-        match (global.json, &values[..]) {
-            (true, [only]) => output::json(only)?,
-            (true, _) => output::json(&json!({ "tools": values }))?,
-            (false, _) => {}
+        let consent = screen::consent(&requested, &found);
+        let granted = self.agreed(&requested, &consent, &found, global.json)?;
+        for (addition, requested) in additions.iter().zip(&requested) {
+            addition.write(&requested.table(&found, &granted), &global)?;
         }
-        Ok(exit)
+        match global.json {
+            true => output::json(&values(Some(&granted)))?,
+            false => report(&requested, &found, &granted)?,
+        }
+        Ok(Exit::Done)
     }
 
-    /// Adds one tool of a component. Returns its JSON for `--json`.
-    fn add(
+    /// Reads the requests of one tool, and checks that they can be written.
+    fn requested(
         &self,
-        tool: &ChosenTool,
+        tool: ChosenTool,
         found: &Found<'_>,
         global: &Global,
-    ) -> Result<(Option<Value>, Exit), CliError> {
-        let ChosenTool { name, own } = tool;
+    ) -> Result<RequestedTool, CliError> {
         let Found { source, described, place, bounds } = found;
         let (config, layer) = (bounds.config, bounds.layer);
-        let is_unfinished = check_free(config, place, name, source)?;
-        let mut asked = RequestedSettings::of(source, described, own, bounds);
-        let is_one_of_several = described.description().is_some_and(|it| it.tools.len() > 1);
-        let function = (is_one_of_several && *own != name.as_str())
-            .then(|| ("function".to_owned(), toml_edit::value(own.as_str())));
+        let is_unfinished = check_free(config, place, &tool.name, source)?;
+        let asked = RequestedSettings::of(source, described, &tool.own, bounds);
+        let mut requested = RequestedTool { tool, asked, groups: Vec::new(), is_unfinished };
         let text = place.config_text()?;
-        let table = |asked: &RequestedSettings, granted: &GrantSelection| ToolTable {
-            name: name.to_string(),
-            origin: place.origin(&source.origin),
-            wasm: place.written(&place.component(name.as_str())),
-            keys: function.iter().chain(&asked.keys).cloned().collect(),
-            grants: asked.written(granted),
-        };
+        let mut asked = std::mem::take(&mut requested.asked);
         asked.without_invalid(|asked| {
-            let table = table(asked, &GrantSelection::Requested);
+            let table = requested.table_of(asked, found, &GrantSelection::Requested);
             let text = place.with_table(&table, &text, is_unfinished)?;
             trial::read(trial::with_config(global, layer, text)?)
         })?;
-        let groups = wording::groups(&asked, name, bounds);
-        let consent = screen::consent(tool, source, described, &asked, &groups, bounds);
-        let addition = Addition {
-            parts: source.parts(described, own),
-            name: name.clone(),
-            source,
-            asked: &asked,
-            groups: &groups,
-            place,
-            is_unfinished,
-            is_new_workspace: !config.has_workspace,
-        };
-        if global.json && !self.yes {
-            let error = CliError::NotAgreed(ask_with_yes(&addition.name));
-            output::note(&error.report());
-            return Ok((Some(addition.as_value(None)), error.exit()));
-        }
-        let granted = self.agreed(&addition, &consent, global.json)?;
-        addition.write(&table(&asked, &granted), global)?;
-        Ok((addition.report(&granted, global.json)?, Exit::Done))
+        requested.groups = wording::groups(&asked, &requested.tool.name, bounds);
+        requested.asked = asked;
+        Ok(requested)
     }
 
     /// Returns the tools of a component to add: the requested tool, or all of them.
@@ -177,7 +166,8 @@ impl Args {
             Some(manifest) => self.from.is_some() && names.len() <= 1 || manifest.has_tool(own),
             None => false,
         };
-        match &self.tool {
+        let tool = self.tool.as_ref().filter(|_| !found.source.is_selected);
+        match tool {
             Some(own) if names.contains(&own.as_str()) => {
                 let name = self.name.clone().unwrap_or_else(|| valid_name(own));
                 Ok(vec![ChosenTool { name, own: own.clone() }])
@@ -206,14 +196,14 @@ impl Args {
         }
     }
 
-    /// Shows the tool and asks for consent. Returns the granted grants.
+    /// Shows the tools and asks for consent to all of them. Returns the granted grants.
     fn agreed(
         &self,
-        addition: &Addition<'_>,
+        requested: &[RequestedTool],
         consent: &Consent,
+        found: &Found<'_>,
         as_json: bool,
     ) -> Result<GrantSelection, CliError> {
-        let Addition { name, place, groups, .. } = addition;
         let is_interactive = consent::is_interactive(as_json) && !self.yes;
         if !as_json {
             consent::show(consent, self.all, is_interactive)?;
@@ -228,34 +218,98 @@ impl Args {
             return Ok(chosen);
         }
         if !is_interactive {
-            return Err(CliError::NotAgreed(ask_with_yes(name)));
+            return Err(CliError::NotAgreed(ask_with_yes(requested)));
         }
-        let path = place.component(name.as_str());
-        // Turns the directory into a workspace if it is not one yet.
-        let into = match addition.is_new_workspace {
-            true => path.display().to_string(),
-            false => place.shown(&path),
-        };
+        let groups = all_groups(requested);
         let (with, choices): (_, &[Choice]) = match self.grant {
             Some(GrantFlag::None) => (" with no grants", &[Choice::Yes, Choice::No]),
             Some(GrantFlag::Requested) => (" with all its requests", &[Choice::Yes, Choice::No]),
             None if groups.is_empty() => ("", &[Choice::Yes, Choice::No]),
             None => (" with these grants", &[Choice::Yes, Choice::No, Choice::Customize]),
         };
-        match consent::ask(&format!("Add it as {into}{with}?"), choices)? {
+        let place = &found.place;
+        let (what, path) = match requested {
+            [only] => ("it as".to_owned(), place.component(only.tool.name.as_str())),
+            several => (format!("the {} tools to", several.len()), place.tools.clone()),
+        };
+        // Turns the directory into a workspace if it is not one yet.
+        let into = match found.bounds.config.has_workspace {
+            true => place.shown(&path),
+            false => path.display().to_string(),
+        };
+        match consent::ask(&format!("Add {what} {into}{with}?"), choices)? {
             Some(Choice::Yes) => Ok(chosen),
-            Some(Choice::Customize) => customized(name, groups),
-            _ => Err(not_added(name)),
+            Some(Choice::Customize) => customized(requested, &groups),
+            _ => Err(not_added(requested)),
         }
     }
 }
 
 /// A component that was read, and the files to which its tools are added.
-struct Found<'a> {
-    source: Source,
-    described: DescribeResult,
+pub(crate) struct Found<'a> {
+    pub(crate) source: Source,
+    pub(crate) described: DescribeResult,
     place: ToolFiles,
-    bounds: Bounds<'a>,
+    pub(crate) bounds: Bounds<'a>,
+}
+
+/// A tool that is added, with its requests.
+pub(crate) struct RequestedTool {
+    pub(crate) tool: ChosenTool,
+    pub(crate) asked: RequestedSettings,
+    pub(crate) groups: Vec<Group>,
+    /// An earlier `add` was interrupted.
+    is_unfinished: bool,
+}
+
+impl RequestedTool {
+    /// Returns the tool's table in the configuration.
+    fn table(&self, found: &Found<'_>, granted: &GrantSelection) -> ToolTable {
+        self.table_of(&self.asked, found, granted)
+    }
+
+    fn table_of(
+        &self,
+        asked: &RequestedSettings,
+        found: &Found<'_>,
+        granted: &GrantSelection,
+    ) -> ToolTable {
+        let Found { source, described, place, .. } = found;
+        let ChosenTool { name, own } = &self.tool;
+        let is_one_of_several = described.description().is_some_and(|it| it.tools.len() > 1);
+        let function = (is_one_of_several && *own != name.as_str())
+            .then(|| ("function".to_owned(), toml_edit::value(own.as_str())));
+        ToolTable {
+            name: name.to_string(),
+            origin: place.origin(&source.origin),
+            wasm: place.written(&place.component(name.as_str())),
+            keys: function.iter().chain(&asked.keys).cloned().collect(),
+            grants: asked.written(granted),
+        }
+    }
+
+    fn addition<'a>(&'a self, found: &'a Found<'_>) -> Addition<'a> {
+        Addition {
+            parts: found.source.parts(&found.described, &self.tool.own),
+            name: self.tool.name.clone(),
+            source: &found.source,
+            asked: &self.asked,
+            place: &found.place,
+            is_unfinished: self.is_unfinished,
+        }
+    }
+}
+
+/// Returns the groups of all tools, each kind once.
+fn all_groups(requested: &[RequestedTool]) -> Vec<Group> {
+    let mut all: Vec<Group> = Vec::new();
+    for group in requested.iter().flat_map(|tool| &tool.groups) {
+        match all.iter_mut().find(|known| known.key == group.key) {
+            Some(known) => known.items.extend(group.items.iter().cloned()),
+            None => all.push(group.clone()),
+        }
+    }
+    all
 }
 
 /// A tool that is added.
@@ -292,12 +346,20 @@ fn valid_name(own: &str) -> ToolName {
     ToolName::new(name).expect("it has only allowed characters")
 }
 
-fn not_added(name: &ToolName) -> CliError {
-    CliError::NotAgreed(format!("`{name}` was not added"))
+fn not_added(requested: &[RequestedTool]) -> CliError {
+    CliError::NotAgreed(format!("{} not added", were(requested)))
+}
+
+/// Returns the subject and the verb of a sentence about the tools.
+fn were(requested: &[RequestedTool]) -> String {
+    match requested {
+        [only] => format!("`{}` was", only.tool.name),
+        several => format!("the {} tools were", several.len()),
+    }
 }
 
 /// Asks about each group of grants. At the end of the input nothing is added.
-fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliError> {
+fn customized(requested: &[RequestedTool], groups: &[Group]) -> Result<GrantSelection, CliError> {
     let mut kinds = Vec::new();
     // Denials apply regardless of grants.
     for group in groups.iter().filter(|group| group.key != "deny") {
@@ -307,7 +369,7 @@ fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliEr
         match consent::ask(&format!("Grant {}?", group.word), &[Choice::Yes, Choice::No])? {
             Some(Choice::Yes) => kinds.push(group.key.clone()),
             Some(_) => {}
-            None => return Err(not_added(name)),
+            None => return Err(not_added(requested)),
         }
     }
     Ok(match kinds.is_empty() {
@@ -316,11 +378,56 @@ fn customized(name: &ToolName, groups: &[Group]) -> Result<GrantSelection, CliEr
     })
 }
 
-fn ask_with_yes(name: &ToolName) -> String {
+fn ask_with_yes(requested: &[RequestedTool]) -> String {
+    let (it, its) = if requested.len() == 1 { ("it", "its") } else { ("them", "their") };
     format!(
-        "`{name}` was not added, because there is no terminal to ask on; review its requests, and \
-         add it with `--yes --grant none` or `--yes --grant requested`"
+        "{} not added, because there is no terminal to ask on; review {its} requests, and add {it} \
+         with `--yes --grant none` or `--yes --grant requested`",
+        were(requested)
     )
+}
+
+/// Reports the additions.
+fn report(
+    requested: &[RequestedTool],
+    found: &Found<'_>,
+    granted: &GrantSelection,
+) -> Result<(), CliError> {
+    let place = &found.place;
+    let groups = all_groups(requested);
+    let granted = match granted {
+        GrantSelection::Kinds(keys) => {
+            let groups = groups.iter().filter(|group| keys.contains(&group.key));
+            groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
+        }
+        GrantSelection::Requested if !groups.is_empty() => match requested {
+            [_] => "all its requests".to_owned(),
+            _ => "all their requests".to_owned(),
+        },
+        GrantSelection::Requested | GrantSelection::Nothing => "nothing".to_owned(),
+    };
+    let Some(first) = requested.first() else { return Ok(()) };
+    let (added, path, it) = match requested {
+        [only] => {
+            let name = only.tool.name.to_string();
+            let path = place.component(&name);
+            (format!("{name} as"), path, "it")
+        }
+        several => {
+            let names: Vec<_> = several.iter().map(|tool| tool.tool.name.as_str()).collect();
+            (format!("{} to", names.join(", ")), place.tools.clone(), "them")
+        }
+    };
+    let name = first.tool.name.as_str();
+    let call = if requested.len() == 1 { "it" } else { "the first" };
+    output::data(&format!(
+        "Added {added} {}, and granted {it} {granted} in {}.\nCall {call} with `{}`; `{}` shows its \
+         arguments.",
+        place.shown(&path),
+        place.shown(&place.config),
+        shell::command(["kitbag", "run", name]),
+        shell::command(["kitbag", "describe", name]),
+    ))
 }
 
 /// Refuses a name that is already taken, and names the location of the other tool. Returns whether
@@ -381,12 +488,8 @@ struct Addition<'a> {
     source: &'a Source,
     parts: RecordedDescription,
     asked: &'a RequestedSettings,
-    groups: &'a [Group],
     place: &'a ToolFiles,
-    /// An earlier `add` was interrupted.
     is_unfinished: bool,
-    /// The directory is not a workspace yet.
-    is_new_workspace: bool,
 }
 
 impl Addition<'_> {
@@ -462,32 +565,6 @@ impl Addition<'_> {
             "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
             "notes": self.asked.notes,
         })
-    }
-
-    /// Reports the addition, or returns the JSON for `--json`.
-    fn report(&self, granted: &GrantSelection, as_json: bool) -> Result<Option<Value>, CliError> {
-        let (place, name) = (self.place, &self.name);
-        let path = place.component(name.as_str());
-        if as_json {
-            return Ok(Some(self.as_value(Some(granted))));
-        }
-        let granted = match granted {
-            GrantSelection::Kinds(keys) => {
-                let groups = self.groups.iter().filter(|group| keys.contains(&group.key));
-                groups.map(|group| group.word).collect::<Vec<_>>().join(", ")
-            }
-            GrantSelection::Requested if !self.groups.is_empty() => "all its requests".to_owned(),
-            GrantSelection::Requested | GrantSelection::Nothing => "nothing".to_owned(),
-        };
-        output::data(&format!(
-            "Added {name} as {}, and granted it {granted} in {}.\nCall it with `{}`; `{}` shows its \
-             arguments.",
-            place.shown(&path),
-            place.shown(&place.config),
-            shell::command(["kitbag", "run", name.as_str()]),
-            shell::command(["kitbag", "describe", name.as_str()]),
-        ))?;
-        Ok(None)
     }
 }
 

@@ -64,7 +64,7 @@ impl Args {
         }
         // Shows the effective values, even if the user config has mistakes.
         let kitbag = built(global.builder().isolate_own())?;
-        let config = kitbag.toolbox().config();
+        let config = &kitbag.toolbox().settled_config();
         // Every command reports the keys that were likely mistyped.
         for absent in config.absent.iter().filter(|absent| absent.hint.is_none()) {
             output::warn(&absent.to_string());

@@ -7,6 +7,7 @@ use kitbag::base::format_duration;
 use kitbag::base::shell;
 use kitbag::base::text::{printable, shown};
 use kitbag::config::{Disabled, Origin, Sourced, ToolRate, ToolSource};
+use kitbag::host::Lane;
 use kitbag::policy::Kind;
 use serde_json::{Value, json};
 
@@ -38,14 +39,25 @@ impl Args {
         if let Some(problem) = &tool.description_problem {
             warn_description(tool.name.as_str(), problem);
         }
+        let omitted = match tool.lane {
+            Some(Lane::Functions) => kitbag.toolbox().omissions(&tool.name),
+            _ => Vec::new(),
+        };
         match global.json {
-            true => output::json(&as_json(&tool, disabled.as_ref()))?,
+            true => {
+                let mut object = as_json(&tool, disabled.as_ref());
+                if !omitted.is_empty() {
+                    object["omitted"] = json!(omitted);
+                }
+                output::json(&object)?;
+            }
             false => {
                 let end = match &disabled {
                     None => call(&called, &tool),
                     Some(reason) => format!("\nThe tool is {}\n", printable(&reason.to_string())),
                 };
-                output::data(&format!("{}{end}", as_text(&tool)))?;
+                let omitted = super::omitted(&omitted);
+                output::data(&format!("{}{omitted}{end}", as_text(&tool)))?;
             }
         }
         Ok(Exit::Done)

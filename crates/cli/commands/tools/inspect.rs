@@ -69,6 +69,7 @@ fn as_text(inspection: &Inspection) -> String {
     for export in &inspection.exports {
         let _ = writeln!(text, "  {}: {}", export.name, export.ty);
     }
+    text.push_str(&super::omitted(&inspection.omitted));
     text.push_str("\nImports, and the access that each gives\n");
     if inspection.imports.is_empty() {
         text.push_str("  nothing\n");

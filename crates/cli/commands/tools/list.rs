@@ -1,7 +1,10 @@
 //! `kitbag list`.
 
+use std::collections::BTreeSet;
+
 use kitbag::base::text::{nearest, printable, shown};
 use kitbag::config::{Disabled, TOOLSETS};
+use kitbag::host::Lane;
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
 
@@ -78,7 +81,9 @@ impl Args {
                 _ => group.shown(toolset),
             });
         }
+        let omitted = omitted(toolbox, &summaries);
         text.push_str(&Group::new(summaries).shown(OWN));
+        text.push_str(&omitted);
         // Reasons common to all toolsets are shown once.
         let tools = toolbox.config().tools.values();
         let disabled = tools.filter_map(|tool| tool.disabled.as_ref());
@@ -88,6 +93,24 @@ impl Args {
         }
         text
     }
+}
+
+/// Names the exported functions that are not tools, once for each component.
+fn omitted(toolbox: &Toolbox, summaries: &[Summary]) -> String {
+    const MOST: usize = 5;
+    let mut text = String::new();
+    let mut components = BTreeSet::new();
+    let functions = summaries.iter().filter(|tool| tool.lane == Some(Lane::Functions));
+    for tool in functions.filter(|tool| components.insert(&tool.source)) {
+        let omissions = toolbox.omissions(&tool.name);
+        let named: Vec<_> = omissions.iter().take(MOST).map(ToString::to_string).collect();
+        let more = if omissions.len() > MOST { ", …" } else { "" };
+        if !named.is_empty() {
+            let (file, named) = (shown(&tool.source), named.join(", "));
+            text.push_str(&format!("  not tools in {file}: {named}{more}\n"));
+        }
+    }
+    text
 }
 
 /// Returns whether a tool or a toolset has this name.

@@ -6,6 +6,7 @@
 mod declarations;
 mod host;
 mod module;
+mod omission;
 mod sockets;
 mod support;
 mod weight;
@@ -25,6 +26,7 @@ use wasmparser::{
 };
 
 pub use self::declarations::INSTANCE_BYTES;
+pub use self::omission::{Omission, TYPE_DEPTH};
 pub use self::support::Support;
 use self::weight::FunctionProblem;
 pub(crate) use self::weight::Heaviest;
@@ -67,6 +69,10 @@ pub struct Inspection {
     pub imports: Vec<Import>,
     /// The exports, with the type of each function.
     pub exports: Vec<Export>,
+    /// The exported functions that are not tools, because their types have no JSON form. Empty for
+    /// other lanes than [`Lane::Functions`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<Omission>,
     /// The package that defines the types of `run`, if it is named, such as
     /// `kitbag:tool/types@0.1.0`.
     pub contract: Option<String>,
@@ -167,6 +173,12 @@ pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadEr
         read(&bytes, support, || false).map_err(|problem| LoadError::invalid(path, problem))?;
     let inspection = read.ok_or(LoadError::Cancelled)?;
     Ok(inspection.with_sections(&bytes, support))
+}
+
+/// Returns the exported functions of a component that are not tools. Empty if it is malformed.
+pub fn omissions_of(bytes: &[u8]) -> Vec<Omission> {
+    let read = read_with(offered_features(), bytes, &Support::ANY, &|| false, Bodies::Skip);
+    read.ok().flatten().map(|inspection| inspection.omitted).unwrap_or_default()
 }
 
 /// Recognises the lane of a component or a module. `None` if it is malformed or not made for a
@@ -483,6 +495,10 @@ impl Inspection {
             contract: contract.cloned(),
             section: None,
             act_manifest: None,
+            omitted: match lane {
+                Some(Lane::Functions) => omission::omissions(types, &exports),
+                _ => Vec::new(),
+            },
             exports: exports
                 .into_iter()
                 .map(|name| {

@@ -42,6 +42,7 @@ pub(super) fn inspection(
         lane,
         is_module: true,
         exports: exports.collect(),
+        omitted: Vec::new(),
         imports,
         contract: None,
         section: None,

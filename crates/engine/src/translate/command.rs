@@ -6,11 +6,11 @@
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
 };
-use wasm_encoder::{EntityType, ImportSection, Module, RawSection};
-use wasmparser::{Parser, Payload};
+use wasmparser::Import;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
+use super::module::renamed;
 use crate::lane::PREVIEW_1;
 use crate::load_error::InvalidComponent;
 
@@ -33,8 +33,8 @@ world program {
 
 /// Returns the component of a module that exports `_start`. It exports `wasi:cli/run`.
 pub(super) fn component(module: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
-    let encode = || {
-        let mut module = with_exit_codes(module)?;
+    let mut module = with_exit_codes(module)?;
+    let mut encode = || {
         let mut resolve = Resolve::default();
         let package = resolve.push_str("command.wit", WORLD)?;
         let world = resolve.select_world(&[package], Some("program"))?;
@@ -49,25 +49,10 @@ pub(super) fn component(module: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
 
 /// Returns a module that imports `exit-with-code` instead of `proc_exit`, which has the same core
 /// type.
-fn with_exit_codes(bytes: &[u8]) -> Result<Vec<u8>, wasm_encoder::reencode::Error> {
-    let mut module = Module::new();
-    for payload in Parser::new(0).parse_all(bytes) {
-        let payload = payload?;
-        let Some((id, range)) = payload.as_section() else { continue };
-        let Payload::ImportSection(section) = payload else {
-            module.section(&RawSection { id, data: &bytes[range] });
-            continue;
-        };
-        let mut imports = ImportSection::new();
-        for import in section.into_imports() {
-            let import = import?;
-            let (from, name) = match (import.module, import.name) {
-                (PREVIEW_1, "proc_exit") => (EXIT, "exit-with-code"),
-                other => other,
-            };
-            imports.import(from, name, EntityType::try_from(import.ty)?);
-        }
-        module.section(&imports);
-    }
-    Ok(module.finish())
+fn with_exit_codes(bytes: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
+    let import = |import: &Import<'_>| match (import.module, import.name) {
+        (PREVIEW_1, "proc_exit") => (EXIT.to_owned(), "exit-with-code".to_owned()),
+        (module, name) => (module.to_owned(), name.to_owned()),
+    };
+    renamed(bytes, import, |export| Some(export.name.to_owned()))
 }

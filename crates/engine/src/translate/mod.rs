@@ -9,6 +9,7 @@ mod command;
 mod core;
 mod module;
 mod plugin;
+mod skill;
 
 #[cfg(feature = "compiler")]
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ pub use self::core::CORE_OUTPUT;
 use self::module::ModuleType;
 pub use self::module::demangle;
 pub use self::plugin::{PLUGIN_KERNEL, PLUGIN_USER};
+pub use self::skill::SKILL_HOST;
 use crate::lane::Lane;
 use crate::load_error::InvalidComponent;
 
@@ -49,6 +51,7 @@ pub(crate) fn translate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, InvalidComponent>
         Some(Lane::Command) => command::component(&module)?,
         Some(Lane::Core) => core::component(&module)?,
         Some(Lane::Plugin) => plugin::component(&module)?,
+        Some(Lane::Skill) => skill::component(&module)?,
         Some(Lane::Run | Lane::Functions | Lane::Agent | Lane::Act) | None => {
             return Err(InvalidComponent::Module { items: items.names() });
         }
@@ -66,6 +69,7 @@ pub(crate) fn check(module: &[u8], lane: Lane) -> Result<(), InvalidComponent> {
     match lane {
         Lane::Core => core::check(&ty()?),
         Lane::Plugin => plugin::check(&ty()?),
+        Lane::Skill => skill::check(&ty()?),
         Lane::Run | Lane::Functions | Lane::Command | Lane::Agent | Lane::Act => Ok(()),
     }
 }

@@ -2,6 +2,9 @@
 
 use wasmparser::{ExternalKind, FuncType, Parser, Payload, TypeRef};
 
+#[cfg(feature = "compiler")]
+use crate::load_error::InvalidComponent;
+
 /// The interface of a core module, which shows the host that it was made for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModuleType {
@@ -141,6 +144,56 @@ impl ModuleType {
 
 fn function(types: &[FuncType], index: u32) -> ItemType {
     types.get(index as usize).cloned().map_or(ItemType::Other, ItemType::Function)
+}
+
+/// Returns a module with other names of its imports and exports. `import` returns the module and
+/// the name of an import, and `export` the name of an export, or `None` to remove it.
+#[cfg(feature = "compiler")]
+pub(crate) fn renamed(
+    bytes: &[u8],
+    import: impl Fn(&wasmparser::Import<'_>) -> (String, String),
+    export: impl Fn(&wasmparser::Export<'_>) -> Option<String>,
+) -> Result<Vec<u8>, InvalidComponent> {
+    use wasm_encoder::{EntityType, ExportKind, ExportSection, ImportSection, Module, RawSection};
+
+    let mut module = Module::new();
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(malformed)?;
+        match &payload {
+            Payload::ImportSection(section) => {
+                let mut imports = ImportSection::new();
+                for item in section.clone().into_imports() {
+                    let item = item.map_err(malformed)?;
+                    let ty = EntityType::try_from(item.ty).map_err(malformed)?;
+                    let (from, name) = import(&item);
+                    imports.import(&from, &name, ty);
+                }
+                module.section(&imports);
+            }
+            Payload::ExportSection(section) => {
+                let mut exports = ExportSection::new();
+                for item in section.clone() {
+                    let item = item.map_err(malformed)?;
+                    if let Some(name) = export(&item) {
+                        let kind = ExportKind::try_from(item.kind).map_err(malformed)?;
+                        exports.export(&name, kind, item.index);
+                    }
+                }
+                module.section(&exports);
+            }
+            payload => {
+                if let Some((id, range)) = payload.as_section() {
+                    module.section(&RawSection { id, data: &bytes[range] });
+                }
+            }
+        }
+    }
+    Ok(module.finish())
+}
+
+#[cfg(feature = "compiler")]
+fn malformed(error: impl ToString) -> InvalidComponent {
+    InvalidComponent::Malformed(error.to_string())
 }
 
 /// Returns the name of a component's function for the function of a module, whose name can be any

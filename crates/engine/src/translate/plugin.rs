@@ -158,13 +158,13 @@ pub(super) use self::compiler::component;
 
 #[cfg(feature = "compiler")]
 mod compiler {
+    use std::collections::HashSet;
     use std::fmt::Write;
 
     use wasi_preview1_component_adapter_provider::{
         WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
     };
-    use wasm_encoder::{EntityType, ExportKind, ExportSection, ImportSection, Module, RawSection};
-    use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
+    use wasmparser::{Export, ExternalKind, Import};
     use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
     use wit_parser::Resolve;
 
@@ -174,7 +174,7 @@ mod compiler {
     };
     use crate::lane::{PLUGIN_INSTANCE, PREVIEW_1};
     use crate::load_error::InvalidComponent;
-    use crate::translate::module::{ModuleType, mangle};
+    use crate::translate::module::{ModuleType, mangle, renamed};
 
     /// Returns the component of a plugin. It exports [`PLUGIN_INSTANCE`], with each function under
     /// its mangled name.
@@ -183,14 +183,12 @@ mod compiler {
     ///
     /// If it imports functions that this kitbag does not provide.
     pub(in crate::translate) fn component(module: &[u8]) -> Result<Vec<u8>, InvalidComponent> {
-        let malformed =
-            |error: wasmparser::BinaryReaderError| InvalidComponent::Malformed(error.to_string());
-        let ty = ModuleType::read(module).map_err(malformed)?;
+        let ty = ModuleType::read(module)
+            .map_err(|error| InvalidComponent::Malformed(error.to_string()))?;
         check(&ty)?;
-        let renamed = renamed(module, &ty).map_err(malformed)?;
+        let mut module = with_names(module, &ty)?;
         let uses_wasi = ty.imports.iter().any(|import| import.module == PREVIEW_1);
-        let encode = || {
-            let mut module = renamed;
+        let mut encode = || {
             let mut resolve = Resolve::default();
             let package = resolve.push_str("plugin.wit", &wit(&ty))?;
             let world = resolve.select_world(&[package], Some("plugin-module"))?;
@@ -247,62 +245,29 @@ mod compiler {
     }
 
     /// Renames imports and exports for wit-component. All other exports are removed.
-    fn renamed(module: &[u8], ty: &ModuleType) -> Result<Vec<u8>, wasmparser::BinaryReaderError> {
-        let mut renamed = Module::new();
-        for payload in Parser::new(0).parse_all(module) {
-            let payload = payload?;
-            match &payload {
-                Payload::ImportSection(section) => {
-                    let mut imports = ImportSection::new();
-                    for import in section.clone().into_imports() {
-                        let import = import?;
-                        // Other imports were refused.
-                        let TypeRef::Func(index) = import.ty else { continue };
-                        let own = |functions: &[HostFunction]| {
-                            functions.iter().any(|(name, ..)| *name == import.name)
-                        };
-                        let (module, name) = match import.module {
-                            ENV if own(KERNEL_FUNCTIONS) => (PLUGIN_KERNEL, kebab(import.name)),
-                            USER if own(USER_FUNCTIONS) => (PLUGIN_USER, kebab(import.name)),
-                            module => (module, import.name.to_owned()),
-                        };
-                        imports.import(module, &name, EntityType::Function(index));
-                    }
-                    renamed.section(&imports);
-                }
-                Payload::ExportSection(section) => {
-                    let mut exports = ExportSection::new();
-                    let has_constructors = ty.exported_function(CONSTRUCTORS).is_some();
-                    let callable: std::collections::HashSet<_> = functions(ty).collect();
-                    for export in section.clone() {
-                        let export = export?;
-                        match (export.kind, export.name) {
-                            (ExternalKind::Memory, "memory") => {
-                                exports.export("memory", ExportKind::Memory, export.index);
-                            }
-                            (ExternalKind::Func, name) if callable.contains(name) => {
-                                let name = format!("{PLUGIN_INSTANCE}#{}", mangle(name));
-                                exports.export(&name, ExportKind::Func, export.index);
-                            }
-                            (ExternalKind::Func, CONSTRUCTORS) => {
-                                exports.export(INITIALIZE, ExportKind::Func, export.index);
-                            }
-                            (ExternalKind::Func, INITIALIZE) if !has_constructors => {
-                                exports.export(INITIALIZE, ExportKind::Func, export.index);
-                            }
-                            _ => {}
-                        }
-                    }
-                    renamed.section(&exports);
-                }
-                payload => {
-                    if let Some((id, range)) = payload.as_section() {
-                        renamed.section(&RawSection { id, data: &module[range] });
-                    }
-                }
+    fn with_names(module: &[u8], ty: &ModuleType) -> Result<Vec<u8>, InvalidComponent> {
+        let has_constructors = ty.exported_function(CONSTRUCTORS).is_some();
+        let callable: HashSet<_> = functions(ty).collect();
+        let import = |import: &Import<'_>| {
+            let own = |functions: &[HostFunction]| {
+                functions.iter().any(|(name, ..)| *name == import.name)
+            };
+            match import.module {
+                ENV if own(KERNEL_FUNCTIONS) => (PLUGIN_KERNEL.to_owned(), kebab(import.name)),
+                USER if own(USER_FUNCTIONS) => (PLUGIN_USER.to_owned(), kebab(import.name)),
+                module => (module.to_owned(), import.name.to_owned()),
             }
-        }
-        Ok(renamed.finish())
+        };
+        let export = |export: &Export<'_>| match (export.kind, export.name) {
+            (ExternalKind::Memory, "memory") => Some("memory".to_owned()),
+            (ExternalKind::Func, name) if callable.contains(name) => {
+                Some(format!("{PLUGIN_INSTANCE}#{}", mangle(name)))
+            }
+            (ExternalKind::Func, CONSTRUCTORS) => Some(INITIALIZE.to_owned()),
+            (ExternalKind::Func, INITIALIZE) if !has_constructors => Some(INITIALIZE.to_owned()),
+            _ => None,
+        };
+        renamed(module, import, export)
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct State {
     pub(crate) tried_sockets: bool,
     pub(crate) core: lanes::core::Output,
     pub(crate) plugin: lanes::plugin::Session,
+    pub(crate) skill: lanes::skill::Session,
     /// The arguments of a command, its name first. Empty for other tools.
     pub(crate) arguments: Vec<String>,
     pub(crate) input: Input,
@@ -100,6 +101,7 @@ impl State {
             tried_sockets: false,
             core: lanes::core::Output::default(),
             plugin: lanes::plugin::Session::default(),
+            skill: lanes::skill::Session::default(),
             arguments: Vec::new(),
             input,
             stdio: stdio.clone(),

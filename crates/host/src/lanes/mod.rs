@@ -7,11 +7,12 @@ pub(crate) mod act;
 pub(crate) mod agent;
 pub(crate) mod command;
 pub(crate) mod core;
+mod files;
 pub(crate) mod functions;
 pub(crate) mod plugin;
 pub(crate) mod run;
+pub(crate) mod skill;
 
-#[cfg(test)]
 #[cfg(test)]
 mod test_host;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use self::core::Core;
 use self::functions::Functions;
 use self::plugin::Plugin;
 use self::run::Run;
+use self::skill::Skill;
 use crate::call::state::State;
 
 /// The way in which the host calls a component.
@@ -42,6 +44,7 @@ pub(crate) enum Entry {
     Plugin(Plugin),
     Agent(Agent),
     Act(Act),
+    Skill(Skill),
 }
 
 /// The parameters of one call.
@@ -74,6 +77,7 @@ impl Entry {
             Some(Lane::Plugin) => Plugin::of(component).map(Self::Plugin),
             Some(Lane::Agent) => Agent::of(component).map(Self::Agent),
             Some(Lane::Act) => Act::of(component).map(Self::Act),
+            Some(Lane::Skill) => Skill::of(component).map(Self::Skill),
             _ => Err(InvalidComponent::NoRun { other: Vec::new() }),
         }
     }
@@ -87,6 +91,7 @@ impl Entry {
             Self::Plugin(_) => Lane::Plugin,
             Self::Agent(_) => Lane::Agent,
             Self::Act(_) => Lane::Act,
+            Self::Skill(_) => Lane::Skill,
         }
     }
 
@@ -100,6 +105,7 @@ impl Entry {
             Self::Plugin(plugin) => plugin.link(linker),
             Self::Agent(agent) => agent.link(linker),
             Self::Act(act) => act.link(linker),
+            Self::Skill(skill) => skill.link(linker),
         }
     }
 
@@ -112,6 +118,7 @@ impl Entry {
             Self::Plugin(plugin) => plugin.host_bytes(limits),
             Self::Agent(_) => Agent::HOST_BYTES,
             Self::Act(act) => act.host_bytes(limits),
+            Self::Skill(_) => Skill::HOST_BYTES,
         }
     }
 
@@ -124,7 +131,8 @@ impl Entry {
             | Self::Act(_)
             | Self::Agent(_)
             | Self::Core(_)
-            | Self::Plugin(_) => None,
+            | Self::Plugin(_)
+            | Self::Skill(_) => None,
             Self::Command(command) => Some(command.output_bytes(limits)),
         }
     }
@@ -138,8 +146,8 @@ impl Entry {
             Self::Command(command) => command.description(component),
             Self::Core(core) => core.description(component),
             Self::Plugin(plugin) => plugin.description(component),
-            Self::Agent(_) => None,
             Self::Act(act) => act.description(component),
+            Self::Agent(_) | Self::Skill(_) => None,
         }
     }
 
@@ -147,7 +155,7 @@ impl Entry {
     pub(crate) fn describes(&self) -> bool {
         match self {
             Self::Run(run) => run.describes(),
-            Self::Functions(_) | Self::Command(_) | Self::Core(_) => false,
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) | Self::Skill(_) => false,
             Self::Agent(_) | Self::Act(_) => true,
             Self::Plugin(plugin) => plugin.describes(),
         }
@@ -161,7 +169,9 @@ impl Entry {
     ) -> wasmtime::Result<DescribeResult> {
         match self {
             Self::Run(run) => run.describe(store, pre).await,
-            Self::Functions(_) | Self::Command(_) | Self::Core(_) => Ok(DescribeResult::Nothing),
+            Self::Functions(_) | Self::Command(_) | Self::Core(_) | Self::Skill(_) => {
+                Ok(DescribeResult::Nothing)
+            }
             Self::Agent(agent) => agent.describe(store, pre).await,
             Self::Plugin(plugin) => plugin.describe(store, pre).await,
             Self::Act(act) => act.describe(store, pre).await,
@@ -187,8 +197,19 @@ impl Entry {
             Self::Plugin(plugin) => plugin.run(store, pre, parameters).await,
             Self::Agent(agent) => agent.run(store, pre, parameters).await,
             Self::Act(act) => act.run(store, pre, parameters).await,
+            Self::Skill(skill) => skill.run(store, pre, parameters).await,
         }
     }
+}
+
+/// The reason why a host function or a tool did not succeed. It is the error of the call.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failure(String);
+
+/// Returns the error of a host function that ends the call with this message.
+fn failure(reason: impl ToString) -> wasmtime::Error {
+    Failure(reason.to_string()).into()
 }
 
 /// Instantiates a component. From then on a failure is the component's.
@@ -209,6 +230,7 @@ pub(crate) fn offered(lane: Lane, import: &str) -> Option<&'static str> {
         }
         Lane::Plugin => plugin::offered(import),
         Lane::Agent => agent::offered(import),
+        Lane::Skill => skill::offered(import),
         _ => None,
     }
 }

@@ -23,6 +23,15 @@ use crate::host::{Host, HostOptions};
 /// Compiles each module once.
 static HOST: LazyLock<Host> = LazyLock::new(|| Host::new(HostOptions::default()));
 
+/// An allocator for a component, from address 65,536 upwards. It frees nothing.
+pub(crate) const ALLOCATOR: &str = r#"
+    (global $next (mut i32) (i32.const 65536))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+        (local $at i32)
+        (local.set $at (i32.and (i32.add (global.get $next) (i32.const 15)) (i32.const -16)))
+        (global.set $next (i32.add (local.get $at) (local.get 3)))
+        (local.get $at))"#;
+
 /// A tool with its grants and limits.
 pub(crate) struct TestTool {
     component: Component,

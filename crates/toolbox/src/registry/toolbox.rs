@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_config::{Audience, ConfiguredTool, Diagnostic, Disabled, Sourced, ToolSource, Topic};
+use kitbag_config::{Audience, Config, ConfiguredTool, Diagnostic, Disabled, Sourced, ToolSource, Topic};
 use kitbag_contract::{ErrorInfo, ErrorKind, ToolName};
-use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering};
+use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering, Omission};
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
@@ -127,6 +127,26 @@ impl Toolbox {
     /// no default grants. Compiles nothing.
     pub fn settled<'a>(&self, tool: &'a ConfiguredTool) -> Cow<'a, ConfiguredTool> {
         resolve::settled_now(&self.0, tool)
+    }
+
+    /// Returns the exported functions of a tool's component that are not tools. Reads the component,
+    /// and compiles nothing.
+    pub fn omissions(&self, name: &ToolName) -> Vec<Omission> {
+        let tool = self.0.config.tools.get(name);
+        let source = tool.and_then(|tool| self.0.component_source(&tool.source.value).ok());
+        source.map(|source| self.0.host.omissions(&source)).unwrap_or_default()
+    }
+
+    /// Returns the configuration with the grants of calls, as [`settled`](Self::settled) does for one
+    /// tool. Reads the components of the tools with default grants.
+    pub fn settled_config(&self) -> Config {
+        let mut config = self.0.config.clone();
+        for tool in config.tools.values_mut() {
+            if let Cow::Owned(settled) = resolve::settled_now(&self.0, tool) {
+                *tool = settled;
+            }
+        }
+        config
     }
 
     /// Adds the text that only a model reads, which a call does not need.

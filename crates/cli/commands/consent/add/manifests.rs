@@ -10,6 +10,7 @@ mod capabilities_json;
 mod credential;
 mod extension_toml;
 mod fields;
+mod hyper_mcp;
 mod input_schema;
 mod jp;
 mod json;

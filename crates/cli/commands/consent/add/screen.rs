@@ -3,16 +3,14 @@
 use kitbag::base::text::shown;
 use kitbag::base::{ByteSize, ContentDigest};
 use kitbag::contract::ToolName;
-use kitbag::host::{DescribeResult, Inspection, SOCKETS_ADVICE};
+use kitbag::host::{Inspection, SOCKETS_ADVICE};
 use kitbag::policy::{KINDS, SecretGrant, VariableGrant};
 use kitbag::toolbox::consent::{
     Attachment, Consent, RequestChange, RequestItem, Requester, Risk, imitated, quoted,
 };
 
-use super::ChosenTool;
 use super::grants::{Bounds, RequestedSettings};
-use super::source::Source;
-use super::wording::Group;
+use super::{Found, RequestedTool};
 
 /// Returns the prefix of a digest, which is long enough for a person to tell digests apart.
 pub(crate) fn beginning(digest: &ContentDigest) -> String {
@@ -46,71 +44,144 @@ pub(crate) fn unexplained(
     imports.collect()
 }
 
-/// Returns the screen: the tool, its requests, and the imports that could use more.
-pub(crate) fn consent(
-    tool: &ChosenTool,
-    source: &Source,
-    described: &DescribeResult,
-    asked: &RequestedSettings,
-    groups: &[Group],
-    bounds: &Bounds<'_>,
-) -> Consent {
-    let name = &tool.name;
+/// Returns the screen: the tools, their requests, and the imports that could use more.
+pub(crate) fn consent(requested: &[RequestedTool], found: &Found<'_>) -> Consent {
+    let Found { source, bounds, .. } = found;
     let version = source.version().map(|version| format!(" {version}")).unwrap_or_default();
     let author = source.foreign().and_then(|manifest| manifest.author.as_deref());
     let author = author.map(|author| format!(" by {}", shown(author))).unwrap_or_default();
     let inspection = &source.component.inspection;
     let size = ByteSize::bytes(inspection.size);
     let digest = beginning(&source.component.digest);
+    let what = match requested {
+        [only] => only.tool.name.to_string(),
+        several => format!("{} tools", several.len()),
+    };
     let heading = format!(
-        "{name}{version}{author}, from {} ({size}, digest {digest})",
+        "{what}{version}{author}, from {} ({size}, digest {digest})",
         shown(&source.origin)
     );
-    let mut items: Vec<_> = groups.iter().flat_map(|group| group.items.clone()).collect();
-    items.extend(own_risks(name, inspection, asked, None, bounds));
+    let items = requested.iter().map(|RequestedTool { tool, asked, groups, .. }| {
+        let mut items: Vec<_> = groups.iter().flat_map(|group| group.items.clone()).collect();
+        items.extend(own_risks(&tool.name, inspection, asked, None, bounds));
+        items
+    });
     Consent {
         heading,
-        parts: parts(&tool.own, source, described, asked),
-        items,
+        parts: parts(requested, found),
+        items: together(requested, items.collect()),
         more: "`--all` shows them".to_owned(),
     }
 }
 
-fn parts(
-    own: &str,
-    source: &Source,
-    described: &DescribeResult,
-    asked: &RequestedSettings,
-) -> Vec<Attachment> {
+/// Returns the requests of all tools. A request that each tool makes is one line.
+fn together(requested: &[RequestedTool], items: Vec<Vec<RequestItem>>) -> Vec<RequestItem> {
+    let prefix = |index: usize| format!("tool `{}` ", requested[index].tool.name);
+    let [first, rest @ ..] = &items[..] else { return Vec::new() };
+    let is_of_each = |item: &RequestItem| {
+        let Some(line) = item.line.strip_prefix(&prefix(0)) else { return false };
+        !rest.is_empty()
+            && rest.iter().enumerate().all(|(index, others)| {
+                let line = format!("{}{line}", prefix(index + 1));
+                let is_same = |other: &RequestItem| {
+                    (&other.line, &other.abilities, &other.risks, other.change)
+                        == (&line, &item.abilities, &item.risks, item.change)
+                };
+                others.iter().any(is_same)
+            })
+    };
+    let of_each: Vec<_> = first.iter().filter(|item| is_of_each(item)).cloned().collect();
+    let rest = items.iter().enumerate().flat_map(|(index, items)| {
+        let (own, first) = (prefix(index), prefix(0));
+        let is_own = |item: &&RequestItem| {
+            let line = item.line.strip_prefix(&own);
+            !of_each.iter().any(|each| line.is_some() && each.line.strip_prefix(&first) == line)
+        };
+        items.iter().filter(is_own).cloned().collect::<Vec<_>>()
+    });
+    let rest: Vec<_> = rest.collect();
+    let of_each = of_each.into_iter().map(|item| RequestItem {
+        line: item.line.replacen(&prefix(0), "each tool ", 1),
+        ..item
+    });
+    of_each.chain(rest).collect()
+}
+
+fn parts(requested: &[RequestedTool], found: &Found<'_>) -> Vec<Attachment> {
+    let Found { source, described, .. } = found;
     let mut parts = Vec::new();
-    let says = described.description().and_then(|says| says.tool(own));
-    let description = says.and_then(|says| says.description.as_deref());
-    let of_manifest = source.foreign().and_then(|manifest| manifest.description.as_deref());
-    if let Some(description) = description.or(of_manifest) {
-        let lines = description.lines().map(str::to_owned).collect();
-        parts.push(Attachment::theirs("Its own description:", lines));
+    let description = |tool: &RequestedTool| {
+        let says = described.description().and_then(|says| says.tool(&tool.tool.own));
+        let own = says.and_then(|says| says.description.as_deref());
+        own.or_else(|| source.foreign().and_then(|manifest| manifest.description.as_deref()))
+    };
+    match requested {
+        [only] => {
+            if let Some(description) = description(only) {
+                let lines = description.lines().map(str::to_owned).collect();
+                parts.push(Attachment::theirs("Its own description:", lines));
+            }
+        }
+        several => {
+            let lines = several.iter().map(|tool| {
+                let (name, text) = (&tool.tool.name, description(tool).unwrap_or_default());
+                let mut lines = text.lines().map(str::to_owned);
+                let first = lines.next().map(|first| format!(": {first}")).unwrap_or_default();
+                let rest = lines.map(|line| format!("  {line}"));
+                std::iter::once(format!("{name}{first}")).chain(rest).collect::<Vec<_>>()
+            });
+            let lines: Vec<_> = lines.collect();
+            let short = lines.iter().filter_map(|lines| lines.first().cloned()).collect();
+            let full = lines.concat();
+            let tools = Attachment::theirs("The tools, in their own words:", short);
+            parts.push(Attachment { full, ..tools });
+        }
     }
-    if !asked.keys.is_empty() {
-        let file = source.manifest.as_ref().map_or("manifest", |manifest| &manifest.file);
+    let keys = once(requested, |asked| {
         let lines = asked.keys.iter().flat_map(|(key, item)| {
             let text = item.to_string();
             let lines = text.trim().lines().map(|line| format!("{key}: {line}"));
             lines.collect::<Vec<_>>()
         });
-        parts.push(Attachment::theirs(format!("{} also sets:", shown(file)), lines.collect()));
+        lines.collect()
+    });
+    if !keys.is_empty() {
+        let file = source.manifest.as_ref().map_or("manifest", |manifest| &manifest.file);
+        parts.push(Attachment::theirs(format!("{} also sets:", shown(file)), keys));
     }
-    let mut notes = asked.notes.clone();
-    if let Some(lane) = source.component.inspection.lane.filter(|lane| lane.is_foreign()) {
+    let mut notes = once(requested, |asked| asked.notes.clone());
+    let inspection = &source.component.inspection;
+    if let Some(lane) = inspection.lane.filter(|lane| lane.is_foreign()) {
         let grants = "it has no access to files, variables or the network except by a grant";
         notes.push(format!("the component is {}; {grants}", lane.words()));
     }
-    if source.component.inspection.uses_sockets() {
+    if !inspection.omitted.is_empty() {
+        let omitted = inspection.omitted.iter().map(ToString::to_string);
+        let omitted: Vec<_> = omitted.collect();
+        notes.push(format!("exported functions that are not tools: {}", omitted.join(", ")));
+    }
+    if inspection.uses_sockets() {
         notes.push(format!("the component {SOCKETS_ADVICE}"));
     }
     if !notes.is_empty() {
         parts.push(Attachment::ours("Notes:", notes));
     }
     parts
+}
+
+/// Returns lines about each tool: those of all tools once, others behind the name of the tool.
+fn once(
+    requested: &[RequestedTool],
+    lines: impl Fn(&RequestedSettings) -> Vec<String>,
+) -> Vec<String> {
+    let all: Vec<_> = requested.iter().map(|tool| lines(&tool.asked)).collect();
+    let of_each = |line: &String| all.iter().all(|lines| lines.contains(line));
+    let first = all.iter().take(1).flatten().filter(|line| of_each(line)).cloned();
+    let others = requested.iter().zip(&all).flat_map(|(tool, lines)| {
+        let lines = lines.iter().filter(|line| !of_each(line));
+        lines.map(|line| format!("{}: {line}", tool.tool.name)).collect::<Vec<_>>()
+    });
+    first.chain(others).collect()
 }
 
 /// Returns the risks of a tool that are not part of a requested grant. `recorded` has the imports

@@ -35,6 +35,8 @@ pub(crate) struct Source {
     pub(crate) manifest: Option<SourceManifest>,
     /// Manifests in subdirectories, which are not read.
     pub(crate) nested: Vec<String>,
+    /// The name of a tool selected the file of the component, or the plugin of a configuration.
+    pub(crate) is_selected: bool,
 }
 
 pub(crate) struct SourceManifest {
@@ -49,11 +51,24 @@ pub(crate) enum ManifestContent {
     Foreign(Box<Manifest>),
 }
 
+impl SourceManifest {
+    /// Returns the manifest of another host in this file.
+    fn foreign(file: &Path, manifest: Manifest) -> Self {
+        Self {
+            file: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            digest: manifest.digest,
+            content: ManifestContent::Foreign(Box::new(manifest)),
+        }
+    }
+}
+
 /// The configuration of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OtherProgram {
     /// A configuration of JP with `[conversation.tools.NAME]`
     Jp,
+    /// A configuration of hyper-mcp with `plugins`
+    HyperMcp,
 }
 
 /// Returns the error for a path that does not exist.
@@ -169,8 +184,10 @@ impl Source {
             io::ErrorKind::NotFound => CliError::Usage(absent(named)),
             _ => unreadable(source),
         })?;
-        if let Some(OtherProgram::Jp) = from {
-            return Self::of_jp(&absolute, home, tool);
+        match from {
+            Some(OtherProgram::Jp) => return Self::of_jp(&absolute, home, tool),
+            Some(OtherProgram::HyperMcp) => return Self::of_hyper_mcp(&absolute, home, tool),
+            None => {}
         }
         let (path, directory) = match metadata.is_dir() {
             true => (None, absolute),
@@ -181,12 +198,17 @@ impl Source {
         };
         let entries = Entries::read(&directory, path.as_deref()).map_err(unreadable)?;
         let manifest = entries.manifest(&directory, path.as_deref(), tool)?;
-        let path = match path {
+        let selected = match (&path, tool) {
+            (None, Some(tool)) => entries.component_of(&directory, tool)?,
+            _ => None,
+        };
+        let is_selected = selected.is_some();
+        let path = match path.or(selected) {
             Some(path) => path,
             None => entries.component(&directory, manifest.as_ref())?,
         };
         let source = Self::of_component(path, home, manifest)?;
-        Ok(Self { nested: entries.nested, ..source })
+        Ok(Self { nested: entries.nested, is_selected, ..source })
     }
 
     /// Reads a component in its final location, where manifests beside it do not belong to another
@@ -206,12 +228,20 @@ impl Source {
             .map_err(|problem| CliError::Usage(format!("`{}`: {problem}", file.display())))?;
         let named = manifest.component.clone().unwrap_or_default();
         let path = inside(root, &named)?;
-        let manifest = SourceManifest {
-            file: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            digest: manifest.digest,
-            content: ManifestContent::Foreign(Box::new(manifest)),
-        };
-        Self::of_component(path, home, Some(manifest))
+        Self::of_component(path, home, Some(SourceManifest::foreign(file, manifest)))
+    }
+
+    /// Reads a plugin of hyper-mcp. Its path is absolute: the configuration is the user's own.
+    fn of_hyper_mcp(file: &Path, home: Option<&Path>, plugin: Option<&str>) -> Result<Self, CliError> {
+        let bytes = read_manifest(file)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let manifest = Manifest::of_hyper_mcp(&bytes, &name, plugin)
+            .map_err(|problem| CliError::Usage(format!("`{}`: {problem}", file.display())))?;
+        let path = settled(Path::new(manifest.component.as_deref().unwrap_or_default()));
+        refuse_link(&path)?;
+        let source = Self::of_component(path, home, Some(SourceManifest::foreign(file, manifest)))?;
+        // It selected a plugin, of which all tools are added.
+        Ok(Self { is_selected: true, ..source })
     }
 
     fn of_component(
@@ -224,7 +254,8 @@ impl Source {
             Some(below) => format!("~/{}", below.display()),
             None => path.display().to_string(),
         };
-        Ok(Self { path, origin, component, manifest, nested: Vec::new() })
+        let nested = Vec::new();
+        Ok(Self { path, origin, component, manifest, nested, is_selected: false })
     }
 
     /// Returns the tool's name from its section or manifest, otherwise from its file name.
@@ -423,6 +454,24 @@ impl Entries {
             return Ok(None);
         }
         Ok(Some(SourceManifest { file: file.clone(), digest: digest_of(&bytes), content }))
+    }
+
+    /// Returns the component with the name of a tool: `NAME.wasm` or, as in Butterfly Bot,
+    /// `NAME_tool.wasm`, in the directory or in `wasm` below it. `None`: there is none, or the
+    /// directory holds only one component.
+    fn component_of(&self, directory: &Path, tool: &str) -> Result<Option<PathBuf>, CliError> {
+        if let [_] = &self.components[..] {
+            return Ok(None);
+        }
+        let files = [format!("{tool}.wasm"), format!("{tool}_tool.wasm")];
+        let here = files.iter().find(|file| self.components.contains(file)).cloned();
+        let below = || {
+            let mut files = files.iter().map(|file| format!("wasm/{file}"));
+            files.find(|file| directory.join(file).is_file())
+        };
+        let is_plain = !tool.contains('/');
+        let file = here.or_else(|| self.components.is_empty().then(below).flatten());
+        file.filter(|_| is_plain).map(|file| inside(directory, &file)).transpose()
     }
 
     /// Returns the component of a directory: the component in its manifest, or the only component.

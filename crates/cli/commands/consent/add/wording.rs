@@ -20,6 +20,7 @@ use super::grants::{Bounds, RequestedSettings};
 /// The key of denied requests.
 pub(crate) const DENY: &str = "deny";
 
+#[derive(Clone)]
 pub(crate) struct Group {
     /// The key under `grants`.
     pub(crate) key: String,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use kitbag_base::ByteSize;
-use kitbag_contract::ErrorInfo;
+use kitbag_contract::{ErrorInfo, WORKSPACE_GUEST_PATH};
 use kitbag_contract::bindings::{host as reports, tools};
 use kitbag_engine::InvalidComponent;
 use kitbag_http::{RequestError, RequestTimes, TimePhase};
@@ -21,8 +21,8 @@ use wasmtime_wasi::clocks::WasiClocksView;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Host as _;
 
 use super::is;
-use super::workspace;
 use crate::call::state::State;
+use crate::lanes::files;
 
 /// The interface, without a version.
 pub(super) const HOST: &str = "near:agent/host";
@@ -199,11 +199,15 @@ fn secret_exists(
     Ok((SecretName::new(name).is_ok_and(is_granted),))
 }
 
+/// Returns the text of a file. `None` if it does not exist, is not text, is too large, or may not be
+/// read. `path` is relative to the workspace.
 async fn workspace_read(
-    store: StoreContextMut<'_, State>,
+    mut store: StoreContextMut<'_, State>,
     (path,): (String,),
 ) -> wasmtime::Result<(Option<String>,)> {
-    Ok((workspace::read(store, &path).await?,))
+    let path = format!("{WORKSPACE_GUEST_PATH}/{path}");
+    let content = files::read(&mut store.data_mut().guarded(), &path).await?;
+    Ok((content.ok().and_then(|content| String::from_utf8(content).ok()),))
 }
 
 /// Calls another tool. Its structured result is JSON; a text that is not JSON becomes a string.

@@ -13,7 +13,6 @@
 //! of the called one in the request's `context`.
 
 mod host;
-mod workspace;
 
 use kitbag_base::ByteSize;
 use kitbag_base::json::{self, JsonBudget};

@@ -19,6 +19,7 @@ use super::*;
 use crate::call::report::Reports;
 use crate::call::state::Stdio;
 use crate::grants::GrantContext;
+use crate::lanes::test_host::ALLOCATOR;
 use crate::limits::host_data;
 
 /// The types of a version of the interfaces.
@@ -104,13 +105,7 @@ fn tool(version: &str, form: Form, core: &str) -> String {
                 (result (result string (error string)))))))
         (core module $libc
             (memory (export "memory") 2)
-            (global $next (mut i32) (i32.const 65536))
-            (func (export "realloc") (param i32 i32 i32 i32) (result i32)
-                (local $at i32)
-                (local.set $at (i32.and
-                    (i32.add (global.get $next) (i32.const 15)) (i32.const -16)))
-                (global.set $next (i32.add (local.get $at) (local.get 3)))
-                (local.get $at)))
+            {ALLOCATOR})
         (core instance $libc (instantiate $libc))
         (alias core export $libc "memory" (core memory $memory))
         (alias core export $libc "realloc" (core func $realloc))

@@ -11,7 +11,7 @@ mod values;
 use kitbag_base::json::{self, JsonBudget};
 use kitbag_base::text::shown;
 use kitbag_contract::{Description, ErrorInfo, LimitKind, Outcome, ToolDescription};
-use kitbag_engine::{FunctionDocs, InvalidComponent};
+use kitbag_engine::{FunctionDocs, InvalidComponent, Omission, is_hook, is_initialiser};
 use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
@@ -26,17 +26,11 @@ use crate::limits::LimitReached;
 /// The most functions of one component that are tools.
 const MOST_FUNCTIONS: usize = 1_000;
 
-/// Packages of exported instances that a host or a language toolchain calls.
-const HOOKS: [&str; 4] = ["wasi:", "kitbag:", "golem:api/", "componentize-js:"];
-
-/// Instances and functions of the world with which language toolchains initialise a component.
-const INITIALISERS: [&str; 4] = ["exports", "init", "initialize", "cabi-initialize"];
-
 /// The exported functions of a component.
 pub(crate) struct Functions {
     functions: Vec<Function>,
-    /// The exported functions that cannot be called, each with the reason.
-    omitted: Vec<(String, String)>,
+    /// The exported functions that cannot be called.
+    omitted: Vec<Omission>,
 }
 
 struct Function {
@@ -64,7 +58,7 @@ impl Functions {
             };
             match read {
                 Ok(function) => functions.push(function),
-                Err(reason) => omitted.push((path.to_string(), reason.to_owned())),
+                Err(reason) => omitted.push(omission(&path, reason)),
             }
         }
         let paths: Vec<_> = functions.iter().map(|function| function.path.clone()).collect();
@@ -79,7 +73,7 @@ impl Functions {
                 Some(left) => bytes_left = left,
                 None => {
                     let reason = "has a schema for which the description has no room";
-                    omitted.push((function.path.to_string(), reason.to_owned()));
+                    omitted.push(omission(&function.path, reason));
                 }
             }
             left.is_some()
@@ -144,6 +138,12 @@ impl Functions {
         outcome.map_err(|values::TooLong| LimitReached(LimitKind::HostData).into())
     }
 
+    /// Returns the exported functions that are not tools.
+    #[cfg(test)]
+    fn omitted(&self) -> &[Omission] {
+        &self.omitted
+    }
+
     fn find(&self, name: &str) -> Result<&Function, ErrorInfo> {
         const MOST: usize = 20;
         if let [only] = &self.functions[..] {
@@ -152,8 +152,11 @@ impl Functions {
         if let Some(function) = self.functions.iter().find(|function| function.name == name) {
             return Ok(function);
         }
-        if let Some((path, reason)) = self.omitted.iter().find(|(path, _)| path == name) {
-            return Err(ErrorInfo::new(format!("`{path}` cannot be called: it {reason}")));
+        if let Some(Omission { function, reason }) =
+            self.omitted.iter().find(|omission| omission.function == name)
+        {
+            let function = shown(function);
+            return Err(ErrorInfo::new(format!("`{function}` cannot be called: it {reason}")));
         }
         let names = self.functions.iter().take(MOST).map(|it| format!("`{}`", it.name));
         let names: Vec<_> = names.collect();
@@ -174,7 +177,7 @@ fn exported(component: &Component) -> Vec<(FunctionPath, ComponentExportIndex, C
     for (name, export) in ty.exports(engine) {
         let Some(index) = component.get_export_index(None, name) else { continue };
         match export.ty {
-            ComponentItem::ComponentFunc(function) if !is_initialiser(name, &function) => {
+            ComponentItem::ComponentFunc(function) if !is_initialiser(name, is_bare(&function)) => {
                 let path = FunctionPath { instance: None, function: name.to_owned() };
                 functions.push((path, index, function));
             }
@@ -194,14 +197,16 @@ fn exported(component: &Component) -> Vec<(FunctionPath, ComponentExportIndex, C
     functions
 }
 
-fn is_hook(instance: &str) -> bool {
-    HOOKS.iter().any(|hook| instance.starts_with(hook)) || INITIALISERS.contains(&instance)
+fn omission(path: &FunctionPath, reason: &str) -> Omission {
+    let function = match &path.instance {
+        Some(instance) => format!("{instance}#{}", path.function),
+        None => path.function.clone(),
+    };
+    Omission { function, reason: reason.to_owned() }
 }
 
-/// Returns true for a function with which a language toolchain initialises a component.
-fn is_initialiser(name: &str, function: &ComponentFunc) -> bool {
-    let is_bare = function.params().len() == 0 && function.results().len() == 0;
-    name.starts_with("cabi") || is_bare && INITIALISERS.contains(&name)
+fn is_bare(function: &ComponentFunc) -> bool {
+    function.params().len() == 0 && function.results().len() == 0
 }
 
 impl Function {

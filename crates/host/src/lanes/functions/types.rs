@@ -6,11 +6,8 @@
 
 use std::collections::HashMap;
 
+use kitbag_engine::TYPE_DEPTH;
 use wasmtime::component::Type;
-
-/// The deepest nesting of a type. Its JSON Schema has up to four levels for each, and parsers stop
-/// at 128.
-pub(super) const DEPTH: usize = 24;
 
 /// The size of the types of one component: their names, and [`NODE_BYTES`] for each type.
 const TYPES_BYTES: usize = 256 << 10;
@@ -163,7 +160,7 @@ impl TypeReader {
     ///
     /// [`Unsupported`] for a type without JSON form, and if the budget is exceeded.
     pub(super) fn read(&mut self, ty: &Type) -> Result<WitType, Unsupported> {
-        self.read_within(ty, DEPTH)
+        self.read_within(ty, TYPE_DEPTH)
     }
 
     /// Reads the types of one function. The budget is unchanged if one is not supported.

@@ -16,8 +16,9 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance};
 
 use super::kernel::OutOfBounds;
-use super::{Failure, Session, VARIABLES_BYTES, elicitation};
+use super::{Session, VARIABLES_BYTES, elicitation};
 use crate::call::state::State;
+use crate::lanes::failure;
 use crate::limits::HOST_DATA;
 use crate::schedule::limiter::Limiter;
 
@@ -341,9 +342,4 @@ fn give(store: &mut Context<'_>, content: &[u8]) -> wasmtime::Result<u64> {
     let (session, limiter) = parts(store);
     let offset = session.kernel.insert(content, limiter);
     offset.ok_or_else(|| failure("the plugin is out of memory"))
-}
-
-/// The error of a host function, which ends the call with this message.
-fn failure(reason: impl ToString) -> wasmtime::Error {
-    Failure(reason.to_string()).into()
 }

@@ -22,7 +22,7 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre
 use wasmtime_wasi::I32Exit;
 
 use self::kernel::Kernel;
-use super::{Parameters, instantiate};
+use super::{Failure, Parameters, instantiate};
 use crate::call::state::State;
 use crate::component::support::SUPPORT;
 use crate::grants::http;
@@ -80,11 +80,6 @@ pub(crate) struct Session {
     /// The question that ends this run.
     question: Option<Outcome>,
 }
-
-/// The reason why a plugin's function did not succeed.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Failure(String);
 
 impl Plugin {
     /// Finds the functions of a translated plugin.

@@ -24,6 +24,8 @@ pub(crate) enum Format {
     ExtensionToml,
     /// A configuration of JP with `[conversation.tools.NAME]`.
     Jp,
+    /// A configuration of hyper-mcp with `plugins`.
+    HyperMcp,
 }
 
 /// A translated manifest.

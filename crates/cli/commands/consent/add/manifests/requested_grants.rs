@@ -17,6 +17,8 @@ pub(crate) struct ManifestGrants {
     pub(crate) deny: Vec<String>,
     pub(crate) env: Vec<String>,
     pub(crate) secrets: Vec<ManifestSecret>,
+    /// Configuration values: the key and the value of each.
+    pub(crate) config: Vec<(String, String)>,
     /// Other tools: the alias and the name of each tool.
     pub(crate) tools: Vec<(String, String)>,
 }
@@ -220,6 +222,11 @@ impl ManifestGrants {
                 }
             };
             grants.push(("secrets", table(self.secrets.iter().map(entry).collect())));
+        }
+        if !self.config.is_empty() {
+            let entry =
+                |(key, value): &(String, String)| format!("{} = {}", quoted(key), quoted(value));
+            grants.push(("config", table(self.config.iter().map(entry).collect())));
         }
         if !self.tools.is_empty() {
             let entry = |(alias, tool): &(String, String)| format!("{} = {}", alias, quoted(tool));

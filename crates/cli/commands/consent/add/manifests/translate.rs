@@ -17,7 +17,8 @@ impl Manifest {
     /// base of its relative paths. `tool` selects one of several tools of a component.
     ///
     /// Never fails: a manifest that cannot be read requests nothing, and a note gives the reason.
-    /// JP files hold several tools: use [`of_jp`](Self::of_jp) for those.
+    /// The configurations of JP and hyper-mcp hold several tools: use [`of_jp`](Self::of_jp) and
+    /// [`of_hyper_mcp`](Self::of_hyper_mcp) for those.
     pub(crate) fn translate_tool(
         format: Format,
         source: impl AsRef<[u8]>,
@@ -51,7 +52,9 @@ impl Manifest {
             Format::ExtensionToml => {
                 extension_toml::translate(&root, tool, &mut manifest, &mut notes);
             }
-            Format::Jp => return manifest.refused("it may hold several tools".to_owned()),
+            Format::Jp | Format::HyperMcp => {
+                return manifest.refused("it may hold several tools".to_owned());
+            }
         }
         manifest.finish(notes);
         manifest
@@ -94,7 +97,7 @@ pub(crate) fn decoded(source: &[u8]) -> Result<&str, Problem> {
 fn read(format: Format, text: &str) -> Result<Node, Problem> {
     let read = match format {
         Format::SkillToml | Format::ExtensionToml | Format::Jp => toml_tree::read(text),
-        Format::CapabilitiesJson => json::read(text),
+        Format::CapabilitiesJson | Format::HyperMcp => json::read(text),
         Format::ManifestYaml | Format::PolicyYaml => yaml::read(text),
     };
     read.map_err(|problem| format!("it cannot be read: {problem}"))

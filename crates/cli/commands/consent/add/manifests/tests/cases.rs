@@ -31,7 +31,7 @@ fn manifest_becomes_a_table_with_notes() {
     let mut names: Vec<_> =
         fs::read_dir(&cases).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names.len(), 34);
+    assert_eq!(names.len(), 37);
     for name in names {
         let directory = cases.join(&name);
         let mut files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
@@ -43,6 +43,9 @@ fn manifest_becomes_a_table_with_notes() {
                     Some(Ok(Manifest::translate(format, source(), Path::new("/skills/own"))))
                 }
                 None if file == "jp.toml" => Some(Manifest::of_jp(source(), None)),
+                None if file.starts_with("hyper-mcp.") => {
+                    Some(Manifest::of_hyper_mcp(source(), file, None))
+                }
                 None => None,
             }
         });

@@ -1,0 +1,17 @@
+(component
+    (core module $m
+        (memory (export "memory") 2)
+        (global $next (mut i32) (i32.const 65536))
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+            (local $at i32)
+            (local.set $at (global.get $next))
+            (global.set $next (i32.add (local.get $at) (local.get 3)))
+            (local.get $at))
+        (func (export "echo") (param i32 i32) (result i32)
+            (i32.store (i32.const 0) (local.get 0))
+            (i32.store (i32.const 4) (local.get 1))
+            (i32.const 0)))
+    (core instance $i (instantiate $m))
+    (func (export "echo") (param "text" string) (result string)
+        (canon lift (core func $i "echo") (memory (core memory $i "memory"))
+            (realloc (core func $i "realloc")))))
