@@ -76,6 +76,12 @@ const OMITTED: &[&str] = &[
     "server.py",
 ];
 
+/// The size of the stack in the component's memory.
+///
+/// The interpreter raises `RecursionError` near its end. Recursion uses about as much of the native
+/// stack, which ends a call at 512 KiB (`kitbag_engine::STACK_BYTES`).
+const STACK_BYTES: usize = 480 << 10;
+
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let library = out.join("Lib");
@@ -89,6 +95,7 @@ fn main() -> io::Result<()> {
     );
     fs::write(out.join("frozen.rs"), frozen)?;
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-link-arg-cdylib=-zstack-size={STACK_BYTES}");
     Ok(())
 }
 

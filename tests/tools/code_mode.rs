@@ -505,7 +505,7 @@ fn hostile_scripts_hit_limits_without_affecting_others() {
         ("while True: the_probe(do='spin')", "limit: time (2s)"),
         ("while True: pass", "limit: time (2s)"),
         ("def f(): return the_probe(do='echo', text='x') + f()\nf()", "`tool_calls`"),
-        ("async def f(): return await f()\nawait f()", "limit: stack"),
+        ("async def f(): return await f()\nawait f()", "RecursionError"),
         ("x = []\nwhile True: x.append(the_probe(do='output', bytes=1_000_000))", "limit: "),
         ("x, part = [], 'a' * 100_000\nwhile True: x.append(part + 'a')", "limit: memory"),
         ("open('big').read() + open('big').read()", "limit: memory"),

@@ -94,3 +94,39 @@ fn clients_of_both_eras_run_scripts() {
         assert!(text.ends_with("ZeroDivisionError: division by zero"), "{text}");
     }
 }
+
+#[test]
+fn a_panic_of_the_interpreter_is_an_error_of_the_script() {
+    let workspace = workspace();
+    // No exception: code after it does not run.
+    let code = "print('before')\ndef f(): return 1\n\
+                f.__code__ = f.__code__.replace(co_code=bytes([255, 1] * 50))\n\
+                try:\n    f()\nfinally:\n    print('after')\n";
+    let expected = "before\nTraceback (most recent call last):\n  \
+                    File \"script.py\", line 5, in <module>\n    f()\n  \
+                    File \"script.py\", line 2, in f\n    def f(): return 1\n\
+                    SystemError: the interpreter stopped: internal error: entered unreachable code: \
+                    EnterExecutor instruction should not be executed; change the script";
+    let run = workspace.run(&["run", "--verbose", "python", &format!("code={code}")]);
+    assert_eq!((run.code, &*run.stdout), (1, ""), "{}", run.shown());
+    assert_eq!(run.stderr.matches("EnterExecutor").count(), 1, "{}", run.shown());
+    workspace.file(".kitbag/scripts/broken.py", code);
+    let mut client = Client::stateless(&workspace, json!({}));
+    for (tool, arguments) in [("python", json!({ "code": code })), ("broken", json!({}))] {
+        let error = client.call(tool, arguments);
+        assert_eq!(error["isError"], true, "{error}");
+        assert_eq!(error["content"][0]["text"], expected);
+    }
+}
+
+#[test]
+fn calls_of_tools_are_counted_if_the_interpreter_panics() {
+    let workspace = Workspace::with_toolsets(&["python", "files"]);
+    workspace.file("a.txt", "text\n");
+    let code = "def f(): return 1\nread_file('a.txt')\n\
+                f.__code__ = f.__code__.replace(co_code=bytes([255, 1] * 50))\nf()\n";
+    let kitbag = workspace.kitbag();
+    let answer = kitbag.call_in_test("python", json!({ "code": code }));
+    assert!(answer.contains("\nSystemError: the interpreter stopped: "), "{answer}");
+    assert!(answer.contains("; change the script\n[1 call of tools: "), "{answer}");
+}

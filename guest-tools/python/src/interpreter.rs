@@ -1,8 +1,6 @@
 //! The interpreter: its start, and the run of a script by the modules in `prelude`.
 
 use std::cell::OnceCell;
-use std::io::Write as _;
-use std::panic;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTuple};
 use rustpython_vm::compiler::Mode;
@@ -11,6 +9,7 @@ use rustpython_vm::{
 };
 
 use crate::native;
+use crate::panic_report;
 use crate::value;
 
 /// The modules that run scripts, in the order in which they are executed.
@@ -70,32 +69,8 @@ fn run_in(
     })
 }
 
-/// The message of a panic for an allocation that is larger than the address space.
-const CAPACITY: &str = "capacity overflow";
-
-/// Replaces the report of a panic, which ends the call.
-///
-/// A panic about too large an allocation ends the call by the limit `memory`, as any other large
-/// allocation does: the host names the limit if it refused memory before the call failed. The host
-/// reads another panic from standard error, and shows it as the reason. The position in
-/// the interpreter's source would not help there.
-fn replace_panic_report() {
-    panic::set_hook(Box::new(|panic| match panic.payload_as_str() {
-        Some(CAPACITY) => {
-            #[cfg(target_family = "wasm")]
-            core::arch::wasm32::memory_grow::<0>(usize::MAX >> 16);
-        }
-        reason => {
-            let reason = reason.unwrap_or("no reason");
-            let mut stderr = std::io::stderr();
-            // There is no other place for the report.
-            let _ = writeln!(stderr, "panicked at the interpreter:\n{reason}; change the script");
-        }
-    }));
-}
-
 fn start() -> Interpreter {
-    replace_panic_report();
+    panic_report::install();
     let mut settings = Settings::default();
     settings.hash_seed = Some(0);
     settings.ignore_environment = true;

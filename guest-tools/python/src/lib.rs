@@ -13,11 +13,13 @@ mod interpreter;
 mod names;
 mod native;
 mod output;
+mod panic_report;
 mod script;
 mod snapshot;
 mod state;
 mod system;
 mod tools;
+mod unclosed;
 mod value;
 
 use kitbag_sdk::{Call, Description, ErrorInfo, Stop, Tool};
@@ -51,7 +53,7 @@ impl Tool for Python {
     }
 
     fn run(call: &Call, arguments: Arguments) -> Result<String, Stop> {
-        state::begin(call.root());
+        state::begin(call.root(), &arguments.code);
         let outcome = interpreter::run(&arguments.code, call.arguments_json());
         let (output, spent) = state::end();
         match outcome {

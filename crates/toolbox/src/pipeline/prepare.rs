@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::approval::state::Approval;
 use crate::builtins::adapter::{Adapter, AdapterRefusal, Additions};
-use crate::builtins::python::is_python;
+use crate::builtins::python::{is_python, runs_scripts};
 use crate::call::caller::Caller;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
@@ -357,8 +357,8 @@ fn refuse_masks(
     context: &CallContext,
 ) -> Result<(), ToolboxError> {
     let tool = &resolved.tool;
-    let runs_code = is_python(&tool.source) || matches!(tool.source, ToolSource::Script(_));
-    if context.depth > 0 || tool.annotations.read_only_hint == Some(true) && !runs_code {
+    let is_read_only = tool.annotations.read_only_hint == Some(true);
+    if context.depth > 0 || is_read_only && !runs_scripts(&tool.source) {
         return Ok(());
     }
     match masking::find(arguments) {

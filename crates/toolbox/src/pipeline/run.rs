@@ -16,6 +16,7 @@ use super::native::{rendered, run_native};
 use crate::advice;
 use crate::approval::{self, Settled};
 use crate::audit;
+use crate::builtins::python;
 use crate::call::caller::Caller;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
@@ -127,6 +128,9 @@ async fn run_once(
         },
         Runner::Native(tool) => run_native(&**tool, call, toolbox, outer).await,
     };
+    if python::runs_scripts(&call.tool.source) {
+        python::settle_trap(&mut completion);
+    }
     if let Some(audited) = &outer.audited {
         let has_tool = |name: &str| toolbox.config().tools.contains_key(name);
         audited.ran(toolbox.config(), &mut completion, temporary.as_ref(), has_tool);

@@ -125,7 +125,9 @@ def begin():
     sys.dont_write_bytecode = True
 
 
-builtins.__import__ = import_module
+builtins.__import__ = _kitbag.importer(import_module)
+for name in ("compile", "eval", "exec"):
+    setattr(builtins, name, _kitbag.checked(getattr(builtins, name), name))
 builtins.input = no_input
 builtins.breakpoint = sys.breakpointhook = no_debugger
 builtins.exit = builtins.quit = sys.exit
