@@ -177,7 +177,7 @@ pub fn inspect_file(path: &Path, support: &Support) -> Result<Inspection, LoadEr
 
 /// Returns the exported functions of a component that are not tools. Empty if it is malformed.
 pub fn omissions_of(bytes: &[u8]) -> Vec<Omission> {
-    let read = read_with(offered_features(), bytes, &Support::ANY, &|| false, Bodies::Skip);
+    let read = read_with(bytes, &Support::ANY, &|| false, Bodies::Skip);
     read.ok().flatten().map(|inspection| inspection.omitted).unwrap_or_default()
 }
 

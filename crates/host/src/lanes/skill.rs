@@ -172,28 +172,26 @@ fn variable(state: &mut State, name: &str) -> wasmtime::Result<Option<String>> {
 fn link_access(host: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     // Blufio ignores the method and the body: each request is a GET.
     type HttpRequest = (Vec<u8>, i32, i32, i32);
-    host.func_wrap_async(
-        "http-request",
-        |mut store: Context<'_>, (url, ..): HttpRequest| {
-            Box::new(async move {
-                let url = text(url, "a URL")?;
-                let http = &mut store.data_mut().granted().http;
-                let (request, times) = (Request::new(Bytes::new()), RequestTimes::default());
-                let response = http.exchange(&url, request, times, RESPONSE_BYTES).await;
-                let response = response.map_err(failure)?;
-                let body = String::from_utf8_lossy(response.body()).into_owned();
-                store.data_mut().skill.result = Some(body);
-                Ok((i32::from(response.status().as_u16()),))
-            })
-        },
-    )?;
+    host.func_wrap_async("http-request", |mut store: Context<'_>, (url, ..): HttpRequest| {
+        Box::new(async move {
+            let url = text(url, "a URL")?;
+            let http = &mut store.data_mut().granted().http;
+            let (request, times) = (Request::new(Bytes::new()), RequestTimes::default());
+            let response = http.exchange(&url, request, times, RESPONSE_BYTES).await;
+            let response = response.map_err(failure)?;
+            let body = String::from_utf8_lossy(response.body()).into_owned();
+            store.data_mut().skill.result = Some(body);
+            Ok((i32::from(response.status().as_u16()),))
+        })
+    })?;
     // Blufio ignores the buffer.
     host.func_wrap_async(
         "read-file",
         |mut store: Context<'_>, (path, ..): (Vec<u8>, i32, i32)| {
             Box::new(async move {
                 let path = text(path, "a path")?;
-                let content = files::read(&mut store.data_mut().guarded(), &absolute(&path)).await?;
+                let content =
+                    files::read(&mut store.data_mut().guarded(), &absolute(&path)).await?;
                 let content = content.map_err(|error| file_failure("read", &path, &error))?;
                 let content = String::from_utf8(content).map_err(|_| {
                     failure(format!("`{}` cannot be read: it is not UTF-8", shown(&path)))
@@ -231,7 +229,8 @@ fn file_failure(verb: &str, path: &str, error: &files::FileError) -> wasmtime::E
 }
 
 fn text(bytes: Vec<u8>, what: &str) -> wasmtime::Result<String> {
-    String::from_utf8(bytes).map_err(|_| failure(format!("the skill gave {what} that is not UTF-8")))
+    String::from_utf8(bytes)
+        .map_err(|_| failure(format!("the skill gave {what} that is not UTF-8")))
 }
 
 fn length(bytes: &[u8]) -> i32 {

@@ -100,10 +100,9 @@ fn together(requested: &[RequestedTool], items: Vec<Vec<RequestItem>>) -> Vec<Re
         items.iter().filter(is_own).cloned().collect::<Vec<_>>()
     });
     let rest: Vec<_> = rest.collect();
-    let of_each = of_each.into_iter().map(|item| RequestItem {
-        line: item.line.replacen(&prefix(0), "each tool ", 1),
-        ..item
-    });
+    let of_each = of_each
+        .into_iter()
+        .map(|item| RequestItem { line: item.line.replacen(&prefix(0), "each tool ", 1), ..item });
     of_each.chain(rest).collect()
 }
 
