@@ -64,6 +64,10 @@ fn a_component_without_a_tool_is_refused() {
     let other = host("0.1.0", r#"(param "message" string)"#);
     check("host of other types", &crafted::tool("kitbag:tool/types@0.1.0", &other));
     check("http import", &crafted::tool("kitbag:tool/types@0.1.0", http));
+}
+
+#[test]
+fn a_tool_with_the_types_of_wasi_0_3_runs() {
     check("stream", &crafted::tool("kitbag:tool/types@0.1.0", "(type (stream u8))"));
 }
 

@@ -1,7 +1,7 @@
 //! `kitbag add`.
 
 pub(crate) mod grants;
-mod manifests;
+pub(crate) mod manifests;
 pub(crate) mod requests;
 pub(crate) mod screen;
 pub(crate) mod source;
@@ -46,8 +46,9 @@ Examples:
   kitbag add --from hyper-mcp ~/.config/hyper-mcp/config.json --tool time
 
 kitbag also reads a manifest in the directory or beside the component: one of its own,
-skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json or policy.yaml. It shows the
-requested grants of the manifest; they grant nothing.")]
+skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json, policy.yaml or act.toml, or
+else the manifest in a component for ACT. It shows the requested grants of the manifest; they
+grant nothing.")]
 pub(crate) struct Args {
     /// The component, the directory that contains it, or with --from a configuration
     #[arg(value_name = "FILE.wasm | DIR")]

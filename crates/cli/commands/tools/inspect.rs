@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use kitbag::base::ByteSize;
 use kitbag::base::text::{printable, shown};
-use kitbag::host::{DescribeResult, Import, Inspection, SOCKETS_ADVICE, inspect_file};
+use kitbag::host::{
+    ACT_MANIFEST, DescribeResult, Import, Inspection, SOCKETS_ADVICE, inspect_file,
+};
 use kitbag::policy::RequestedGrants;
 use serde_json::{Value, json};
 
 use crate::commands::Global;
+use crate::commands::consent::add::manifests::{Manifest, Note};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -27,6 +30,7 @@ impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
         let inspection = inspect_file(&self.file).map_err(CliError::Component)?;
         let verdict = inspection.verdict();
+        let manifest = inspection.act_manifest.as_deref().map(Manifest::of_act_section);
         match global.json {
             true => {
                 let mut object = json!(inspection);
@@ -40,10 +44,11 @@ impl Args {
                     (None, false) => Value::Null,
                 };
                 object["description"] = json!(section.and_then(DescribeResult::description));
+                object["manifest"] = manifest.as_ref().map(manifest_value).into();
                 object["descriptionProblem"] = json!(section.and_then(DescribeResult::problem));
                 output::json(&object)?;
             }
-            false => output::data(&as_text(&inspection))?,
+            false => output::data(&as_text(&inspection, manifest.as_ref()))?,
         }
         match verdict {
             Ok(()) => Ok(Exit::Done),
@@ -56,7 +61,7 @@ impl Args {
     }
 }
 
-fn as_text(inspection: &Inspection) -> String {
+fn as_text(inspection: &Inspection, manifest: Option<&Manifest>) -> String {
     let mut text = format!("Size: {}\n", ByteSize::bytes(inspection.size));
     if let Some(contract) = &inspection.contract {
         let _ = writeln!(text, "Types: {contract}");
@@ -65,6 +70,7 @@ fn as_text(inspection: &Inspection) -> String {
         let _ = writeln!(text, "Kind: {}; has no grants by default", lane.words());
     }
     text.push_str(&description(inspection));
+    text.extend(manifest.map(manifest_text));
     text.push_str("\nExports\n");
     for export in &inspection.exports {
         let _ = writeln!(text, "  {}: {}", export.name, export.ty);
@@ -83,6 +89,39 @@ fn as_text(inspection: &Inspection) -> String {
         let _ = writeln!(text, "\nThe component {SOCKETS_ADVICE}");
     }
     printable(&text).to_string()
+}
+
+/// Describes the manifest in a component for ACT: the requested grants, in the form of `grants`.
+fn manifest_text(manifest: &Manifest) -> String {
+    let mut text = format!("Manifest: the section `{ACT_MANIFEST}`, which grants nothing\n");
+    for (label, value) in [("version", &manifest.version), ("author", &manifest.author)] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "  {label}: {}", shown(value));
+        }
+    }
+    for (key, value) in manifest.requested.grants() {
+        let lines = value.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        if lines != "[]" {
+            let _ = writeln!(text, "  requests {key} = {lines}");
+        }
+    }
+    for note in &manifest.notes {
+        let key = if note.key.is_empty() { "it" } else { &note.key };
+        let _ = writeln!(text, "  note: {key}: {}", note.text);
+    }
+    text
+}
+
+fn manifest_value(manifest: &Manifest) -> Value {
+    let requests = manifest.requested.grants().into_iter().filter(|(_, value)| value != "[]");
+    let requests: Vec<_> = requests.map(|(key, value)| format!("{key} = {value}")).collect();
+    let note = |note: &Note| json!({ "key": note.key, "text": note.text });
+    json!({
+        "version": manifest.version,
+        "author": manifest.author,
+        "requests": requests,
+        "notes": manifest.notes.iter().map(note).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns the component's description, or a note that the component must be asked for it.

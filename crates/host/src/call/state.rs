@@ -143,6 +143,12 @@ impl State {
         SocketsView { wasi, tried: &mut self.tried_sockets }
     }
 
+    /// Returns the sockets for an interface of WASI 0.3, each function of which uses a socket.
+    pub(crate) fn used_sockets(&mut self) -> WasiSocketsCtxView<'_> {
+        self.tried_sockets = true;
+        WasiSocketsCtxView { ctx: self.wasi.sockets(), table: &mut self.table }
+    }
+
     pub(crate) fn random(&mut self) -> Bounded<'_> {
         Bounded(self.wasi.random())
     }

@@ -186,10 +186,10 @@ const ASYNC_BASE: Interfaces = Interfaces {
         }),
         // The context of each call refuses to create a socket and to look up a name.
         ("wasi:sockets/types", NO_NETWORK, |l| {
-            p3::sockets::types::add_to_linker::<_, WasiSockets>(l, State::sockets)
+            p3::sockets::types::add_to_linker::<_, WasiSockets>(l, State::used_sockets)
         }),
         ("wasi:sockets/ip-name-lookup", NO_NETWORK, |l| {
-            p3::sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::sockets)
+            p3::sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(l, State::used_sockets)
         }),
     ])
 };

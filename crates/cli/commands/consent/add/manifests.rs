@@ -6,6 +6,7 @@
 //!
 //! These modules parse text and do no I/O.
 
+mod act_component;
 mod capabilities_json;
 mod credential;
 mod extension_toml;
@@ -27,6 +28,7 @@ mod translate;
 mod yaml;
 
 pub(crate) use manifest::{Format, Manifest};
+pub(crate) use note::Note;
 
 #[cfg(test)]
 mod tests;

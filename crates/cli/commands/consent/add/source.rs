@@ -11,8 +11,8 @@ use kitbag::base::text::{alternatives, shown};
 use kitbag::config::settled;
 use kitbag::contract::ToolName;
 use kitbag::host::{
-    ComponentBytes, ComponentSource, DescribeResult, Host, Import, Limits, ReadComponent,
-    RunContext, read_component,
+    ACT_MANIFEST, ComponentBytes, ComponentSource, DescribeResult, Host, Import, Limits,
+    ReadComponent, RunContext, read_component,
 };
 use kitbag::toolbox::RecordedDescription;
 use kitbag::trust::digest_of;
@@ -208,7 +208,9 @@ impl Source {
             None => entries.component(&directory, manifest.as_ref())?,
         };
         let source = Self::of_component(path, home, manifest)?;
-        Ok(Self { nested: entries.nested, is_selected, ..source })
+        let section = || source.component.inspection.act_manifest.as_deref().map(of_section);
+        let manifest = source.manifest.or_else(section);
+        Ok(Self { nested: entries.nested, is_selected, manifest, ..source })
     }
 
     /// Reads a component in its final location, where manifests beside it do not belong to another
@@ -330,6 +332,16 @@ impl Source {
     }
 }
 
+/// Returns the manifest in the section of a component for ACT.
+fn of_section(section: &[u8]) -> SourceManifest {
+    let manifest = Manifest::of_act_section(section);
+    SourceManifest {
+        file: ACT_MANIFEST.to_owned(),
+        digest: manifest.digest,
+        content: ManifestContent::Foreign(Box::new(manifest)),
+    }
+}
+
 /// Returns the version in a manifest if it is short and plain.
 pub(super) fn fitting_version(manifest: &Manifest) -> Option<String> {
     let fits = |text: &String| text.len() <= 64 && text.chars().all(|c| c.is_ascii_graphic());
@@ -355,8 +367,10 @@ impl Entries {
                 continue;
             }
             // `manifest.toml` beside `manifest.wasm` is kitbag's own.
-            let is_own = name == "manifest.toml"
-                && (stem == Some("manifest") || directory.join("manifest.wasm").exists());
+            let is_own = ["manifest", "act"].iter().any(|own| {
+                name.strip_suffix(".toml") == Some(own)
+                    && (stem == Some(own) || directory.join(format!("{own}.wasm")).exists())
+            });
             if let Some(format) = Format::of_file(&name).filter(|_| !is_own) {
                 // A file with the name of another tool is not this tool's manifest.
                 let own = Format::tool_of_file(&name);

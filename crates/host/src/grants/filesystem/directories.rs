@@ -138,11 +138,13 @@ impl CallDirectories {
         }
     }
 
-    /// Returns the index of the directory at which relative paths begin.
+    /// Returns the index of the directory at which relative paths begin, unless its path is `/`, where
+    /// they begin anyway.
     pub(super) fn working_directory(&self) -> Option<usize> {
         let root = self.grants.root();
         let is_root = |preopen: &Preopen| preopen.guest.as_str() == root;
-        self.has_relative_paths.then(|| self.preopens.iter().position(is_root)).flatten()
+        let has_relative_paths = self.has_relative_paths && root != "/";
+        has_relative_paths.then(|| self.preopens.iter().position(is_root)).flatten()
     }
 
     /// Returns the directories of the call, and opens them if necessary.

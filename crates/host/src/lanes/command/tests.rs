@@ -195,3 +195,46 @@ fn operations_on_wrong_ends_end_the_call() {
         }
     }
 }
+
+#[test]
+fn sockets_are_refused_and_noted() {
+    let text = r#"(component
+    (import "wasi:sockets/types@0.3.0" (instance $sockets
+        (export "tcp-socket" (type $socket (sub resource)))
+        (type $code-raw (variant
+            (case "access-denied") (case "not-supported") (case "invalid-argument")
+            (case "out-of-memory") (case "timeout") (case "invalid-state")
+            (case "address-not-bindable") (case "address-in-use") (case "remote-unreachable")
+            (case "connection-refused") (case "connection-broken") (case "connection-reset")
+            (case "connection-aborted") (case "datagram-too-large")
+            (case "other" (option string))))
+        (export "error-code" (type $code (eq $code-raw)))
+        (type $family-raw (enum "ipv4" "ipv6"))
+        (export "ip-address-family" (type $family (eq $family-raw)))
+        (export "[static]tcp-socket.create" (func (param "address-family" $family)
+            (result (result (own $socket) (error $code)))))))
+    (core module $libc
+        (memory (export "memory") 1)
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 4096)))
+    (core instance $libc (instantiate $libc))
+    (core func $create (canon lower (func $sockets "[static]tcp-socket.create")
+        (memory (core memory $libc "memory")) (realloc (core func $libc "realloc"))))
+    (core module $main
+        (import "" "memory" (memory 1))
+        (import "" "create" (func $create (param i32 i32)))
+        (func (export "run") (result i32)
+            (call $create (i32.const 0) (i32.const 0))
+            ;; The error is the first one, `access-denied`.
+            (i32.or
+                (i32.eqz (i32.load8_u (i32.const 0)))
+                (i32.ne (i32.load8_u (i32.const 4)) (i32.const 0)))))
+    (core instance $main (instantiate $main (with "" (instance
+        (export "memory" (memory $libc "memory"))
+        (export "create" (func $create))))))
+    (func $run async (result (result)) (canon lift (core func $main "run")))
+    (instance $instance (export "run" (func $run)))
+    (export "wasi:cli/run@0.3.0" (instance $instance)))"#;
+    let completion = run(text, &call("{}"));
+    assert_eq!(answer(&completion), Ok(""));
+    assert!(completion.tried_sockets, "{completion:?}");
+}

@@ -90,6 +90,11 @@ impl<'a> Fields<'a> {
         join(&self.path, key)
     }
 
+    /// Returns true if a field exists, with any value.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|(own, _)| own == key)
+    }
+
     /// Takes a field and marks it as read. An empty value is treated as absent.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Node> {
         self.read.insert(key);

@@ -22,6 +22,10 @@ pub(crate) enum Format {
     PolicyYaml,
     /// `manifest.toml` of IronClaw.
     ExtensionToml,
+    /// The section `act:component` of a component, as JSON.
+    ActComponent,
+    /// `act.toml`, from which the section `act:component` is made.
+    ActToml,
     /// A configuration of JP with `[conversation.tools.NAME]`.
     Jp,
     /// A configuration of hyper-mcp with `plugins`.
@@ -66,6 +70,7 @@ impl Format {
     pub(crate) fn of_file(name: &str) -> Option<Self> {
         Some(match name {
             "skill.toml" => Self::SkillToml,
+            "act.toml" => Self::ActToml,
             "manifest.yaml" | "manifest.yml" => Self::ManifestYaml,
             "manifest.toml" => Self::ExtensionToml,
             "policy.yaml" | "policy.yml" => Self::PolicyYaml,

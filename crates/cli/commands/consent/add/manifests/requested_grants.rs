@@ -135,6 +135,19 @@ pub(crate) fn guest_path(path: &str) -> Result<String, String> {
     Ok(guest.to_string())
 }
 
+/// Returns the request for a directory, which has the same path for the host and the guest.
+pub(crate) fn directory(text: &str, is_writable: bool) -> Result<ManifestDirectory, String> {
+    let host = host_path(text)?;
+    let relative = host.trim_start_matches("./").trim_end_matches('/');
+    let guest = match host.strip_prefix("~/") {
+        Some(rest) => format!("/home/{rest}"),
+        None if host.starts_with('/') => host.clone(),
+        None if matches!(relative, "" | ".") => "/workspace".to_owned(),
+        None => format!("/workspace/{relative}"),
+    };
+    Ok(ManifestDirectory { guest: guest_path(&guest)?, host, is_writable })
+}
+
 impl ManifestGrants {
     /// Requests HTTP access. Each URL pattern is kept once for the same methods.
     pub(crate) fn requests(&mut self, requested: ManifestHttp) {

@@ -7,9 +7,7 @@
 use super::fields::{Fields, Notes};
 use super::manifest::Manifest;
 use super::node::Node;
-use super::requested_grants::{
-    ManifestDirectory, ManifestHttp, guest_path, host_path, host_pattern,
-};
+use super::requested_grants::{ManifestHttp, directory, host_pattern};
 
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut root) = Fields::of("", root, notes) else { return };
@@ -70,16 +68,4 @@ pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes)
         wasm.note_unread(notes);
     }
     root.note_unread(notes);
-}
-
-fn directory(text: &str, is_writable: bool) -> Result<ManifestDirectory, String> {
-    let host = host_path(text)?;
-    let relative = host.trim_start_matches("./").trim_end_matches('/');
-    let guest = match host.strip_prefix("~/") {
-        Some(rest) => format!("/home/{rest}"),
-        None if host.starts_with('/') => host.clone(),
-        None if matches!(relative, "" | ".") => "/workspace".to_owned(),
-        None => format!("/workspace/{relative}"),
-    };
-    Ok(ManifestDirectory { guest: guest_path(&guest)?, host, is_writable })
 }

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use kitbag::base::ContentDigest;
+use kitbag::host::act_manifest;
+
 use super::fields::Notes;
 use super::manifest::{Format, Manifest};
 use super::node::{Node, Problem};
 use super::note::Note;
 use super::requested_grants::ManifestGrants;
 use super::{
-    capabilities_json, extension_toml, json, manifest_yaml, policy_yaml, skill_toml, toml_tree,
-    yaml,
+    act_component, capabilities_json, extension_toml, json, manifest_yaml, policy_yaml, skill_toml,
+    toml_tree, yaml,
 };
 
 impl Manifest {
@@ -52,12 +55,25 @@ impl Manifest {
             Format::ExtensionToml => {
                 extension_toml::translate(&root, tool, &mut manifest, &mut notes);
             }
+            Format::ActComponent | Format::ActToml => {
+                act_component::translate(&root, &mut manifest, &mut notes);
+            }
             Format::Jp | Format::HyperMcp => {
                 return manifest.refused("it may hold several tools".to_owned());
             }
         }
         manifest.finish(notes);
         manifest
+    }
+
+    /// Translates the section `act:component` of a component, which is CBOR.
+    pub(crate) fn of_act_section(section: &[u8]) -> Self {
+        let manifest = match act_manifest(section) {
+            Ok(json) => Self::translate_tool(Format::ActComponent, json, Path::new("/"), None),
+            Err(problem) => Self::empty(Format::ActComponent, section).refused(problem),
+        };
+        let digest = ContentDigest(*blake3::hash(section).as_bytes());
+        Self { digest, ..manifest }
     }
 
     /// Translates a manifest with all of its tools.
@@ -96,8 +112,10 @@ pub(crate) fn decoded(source: &[u8]) -> Result<&str, Problem> {
 /// Parses text in the language of its format.
 fn read(format: Format, text: &str) -> Result<Node, Problem> {
     let read = match format {
-        Format::SkillToml | Format::ExtensionToml | Format::Jp => toml_tree::read(text),
-        Format::CapabilitiesJson | Format::HyperMcp => json::read(text),
+        Format::SkillToml | Format::ExtensionToml | Format::ActToml | Format::Jp => {
+            toml_tree::read(text)
+        }
+        Format::CapabilitiesJson | Format::HyperMcp | Format::ActComponent => json::read(text),
         Format::ManifestYaml | Format::PolicyYaml => yaml::read(text),
     };
     read.map_err(|problem| format!("it cannot be read: {problem}"))

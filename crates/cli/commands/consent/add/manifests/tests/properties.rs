@@ -12,12 +12,14 @@ use kitbag::policy::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const FORMATS: [Format; 5] = [
+const FORMATS: [Format; 7] = [
     Format::SkillToml,
     Format::ManifestYaml,
     Format::CapabilitiesJson,
     Format::PolicyYaml,
     Format::ExtensionToml,
+    Format::ActComponent,
+    Format::ActToml,
 ];
 
 fn translate(format: Format, text: &str) -> Manifest {
