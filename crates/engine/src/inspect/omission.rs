@@ -5,12 +5,12 @@ use std::fmt;
 
 use kitbag_base::text::shown;
 use serde::Serialize;
+use wasmparser::PrimitiveValType;
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
     ComponentValType,
 };
 use wasmparser::types::TypesRef;
-use wasmparser::PrimitiveValType;
 
 use crate::lane::{is_hook, is_initialiser};
 

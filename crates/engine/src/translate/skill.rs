@@ -233,7 +233,7 @@ world skill-memory {
         module.finish()
     }
 
-    /// Copies so many bytes of the buffer to an address. The last bytes are written one by one, since
+    /// Copies the first bytes of the buffer to an address. The last bytes are written one by one, since
     /// the module has room for no more.
     fn copy_function(load: u32) -> Function {
         let (address, length, offset, bytes) = (0, 1, 2, 3);
@@ -296,7 +296,9 @@ mod tests {
     fn a_skill_becomes_a_component() {
         let wasi = r#"(import "wasi_snapshot_preview1" "random_get"
             (func (param i32 i32) (result i32)))"#;
-        for imports in [imports(), imports() + wasi, imports().split_inclusive("))").take(1).collect()] {
+        for imports in
+            [imports(), imports() + wasi, imports().split_inclusive("))").take(1).collect()]
+        {
             let component = component(&module(&format!("{imports}{RUN_FUNCTION}"))).unwrap();
             wasmparser::validate(&component).unwrap();
             for name in [SKILL_HOST, crate::lane::SKILL_INSTANCE] {

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kitbag_config::{Audience, Config, ConfiguredTool, Diagnostic, Disabled, Sourced, ToolSource, Topic};
+use kitbag_config::{
+    Audience, Config, ConfiguredTool, Diagnostic, Disabled, Sourced, ToolSource, Topic,
+};
 use kitbag_contract::{ErrorInfo, ErrorKind, ToolName};
 use kitbag_host::{Cancellation, Component, ComponentSource, Host, Metering, Omission};
 use kitbag_schema::Arguments;

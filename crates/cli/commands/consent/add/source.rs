@@ -232,7 +232,11 @@ impl Source {
     }
 
     /// Reads a plugin of hyper-mcp. Its path is absolute: the configuration is the user's own.
-    fn of_hyper_mcp(file: &Path, home: Option<&Path>, plugin: Option<&str>) -> Result<Self, CliError> {
+    fn of_hyper_mcp(
+        file: &Path,
+        home: Option<&Path>,
+        plugin: Option<&str>,
+    ) -> Result<Self, CliError> {
         let bytes = read_manifest(file)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let manifest = Manifest::of_hyper_mcp(&bytes, &name, plugin)
@@ -240,7 +244,7 @@ impl Source {
         let path = settled(Path::new(manifest.component.as_deref().unwrap_or_default()));
         refuse_link(&path)?;
         let source = Self::of_component(path, home, Some(SourceManifest::foreign(file, manifest)))?;
-        // It selected a plugin, of which all tools are added.
+        // It selected a plugin. All tools of the plugin are added.
         Ok(Self { is_selected: true, ..source })
     }
 

@@ -10,9 +10,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use kitbag_contract::{Action, Context, Limits};
+use kitbag_engine::omissions_of;
 use kitbag_http::{Account, Client};
 use kitbag_schema::{Schema, without_end};
-use kitbag_engine::omissions_of;
 use serde_json::Value;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, Store};
@@ -72,7 +72,9 @@ impl Guest {
         let functions = Functions::of(&component)?;
         // The inspection of the file comes to the same result, but for the size of types.
         let is_of_size = |omission: &&Omission| {
-            ["of more than", "no room", "more than 1,000"].iter().any(|it| omission.reason.contains(it))
+            ["of more than", "no room", "more than 1,000"]
+                .iter()
+                .any(|it| omission.reason.contains(it))
         };
         let omitted = functions.omitted().iter().filter(|it| !is_of_size(it)).cloned();
         assert_eq!(omissions_of(&bytes), omitted.collect::<Vec<_>>());

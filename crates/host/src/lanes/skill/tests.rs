@@ -31,7 +31,11 @@ fn skill(data: &str, body: &str) -> TestTool {
 }
 
 /// Grants a new directory with the file `in.txt`.
-fn with_directory(mut tool: TestTool, access: Access, guest: &str) -> (TestTool, tempfile::TempDir) {
+fn with_directory(
+    mut tool: TestTool,
+    access: Access,
+    guest: &str,
+) -> (TestTool, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("in.txt"), "content").unwrap();
     let host = directory.path().canonicalize().unwrap();
@@ -77,7 +81,8 @@ fn only_the_input_is_written() {
 #[test]
 fn a_skill_without_a_result_returns_its_log() {
     assert_eq!(skill("", "").success("{}"), NO_OUTPUT);
-    let log = |level: i32| format!("(call $log (i32.const {level}) (i32.const 1024) (i32.const 2))");
+    let log =
+        |level: i32| format!("(call $log (i32.const {level}) (i32.const 1024) (i32.const 2))");
     let body = [0, 1, 2, 3, 4, 9].map(log).concat();
     let expected = "[TRACE] hi\n[DEBUG] hi\n[INFO] hi\n[WARN] hi\n[ERROR] hi\n[INFO] hi";
     assert_eq!(skill("hi", &body).success("{}"), expected);
@@ -98,20 +103,27 @@ fn the_log_is_bounded() {
 #[test]
 fn files_are_read_and_written_by_grant() {
     let read = |length: usize| {
-        format!("(drop (call $read_file (i32.const 1024) (i32.const {length}) (i32.const -1) (i32.const -1)))")
+        format!(
+            "(drop (call $read_file (i32.const 1024) (i32.const {length}) (i32.const -1) (i32.const -1)))"
+        )
     };
     for path in ["/data/in.txt", "in.txt", "./in.txt"] {
         let guest = if path.starts_with('/') { "/data" } else { "/workspace" };
         let tool = skill(path, &read(path.len()));
-        assert_eq!(tool.error("{}"), format!("`{path}` cannot be read: it is not in a granted directory"));
+        assert_eq!(
+            tool.error("{}"),
+            format!("`{path}` cannot be read: it is not in a granted directory")
+        );
         let (tool, _directory) = with_directory(tool, Access::ReadOnly, guest);
         assert_eq!(tool.success("{}"), "content", "{path}");
     }
     let write = "(call $digit
         (call $write_file (i32.const 1024) (i32.const 12) (i32.const 1024) (i32.const 5)))";
-    let (tool, _directory) = with_directory(skill("/data/in.txt", write), Access::ReadOnly, "/data");
+    let (tool, _directory) =
+        with_directory(skill("/data/in.txt", write), Access::ReadOnly, "/data");
     assert_eq!(tool.error("{}"), "`/data/in.txt` cannot be written: it is not allowed");
-    let (tool, directory) = with_directory(skill("/data/in.txt", write), Access::ReadWrite, "/data");
+    let (tool, directory) =
+        with_directory(skill("/data/in.txt", write), Access::ReadWrite, "/data");
     assert_eq!(tool.success("{}"), "5");
     assert_eq!(std::fs::read_to_string(directory.path().join("in.txt")).unwrap(), "/data");
 }

@@ -1,7 +1,7 @@
 //! Properties of random types and values.
 
-use proptest::prelude::*;
 use super::*;
+use proptest::prelude::*;
 
 /// Types whose names fit the text form.
 fn wit_types() -> impl Strategy<Value = WitType> {
