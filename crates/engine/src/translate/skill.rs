@@ -233,7 +233,7 @@ world skill-memory {
         module.finish()
     }
 
-    /// Copies so many bytes of the buffer to an address. The last bytes are written one by one, since
+    /// Copies the first bytes of the buffer to an address. The last bytes are written one by one, since
     /// the module has room for no more.
     fn copy_function(load: u32) -> Function {
         let (address, length, offset, bytes) = (0, 1, 2, 3);

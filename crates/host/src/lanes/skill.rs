@@ -1,16 +1,16 @@
 //! Skills for Blufio: core modules with a function `run` and host functions of the module `blufio`.
 //!
 //! A skill reads the arguments of a call as JSON and returns a text. As in Blufio, the body of a
-//! response and the content of a file become the result, unless the skill sets another one; a skill
-//! without a result returns its log. A host function that fails ends the call. What a skill may
-//! reach is decided by the grants of the tool.
+//! response and the content of a file become the result, unless the skill sets another result; a skill
+//! without a result returns its log. A host function that fails ends the call. The grants of the tool
+//! decide what a skill may reach.
 
 use ::http::Request;
 use bytes::Bytes;
 use kitbag_base::ByteSize;
 use kitbag_base::text::shown;
 use kitbag_contract::bindings::host::{Host, Level};
-use kitbag_contract::{ErrorInfo, Outcome};
+use kitbag_contract::{ErrorInfo, Outcome, WORKSPACE_GUEST_PATH};
 use kitbag_engine::{BLUFIO, InvalidComponent, PREVIEW_1, SKILL_HOST, SKILL_INSTANCE};
 use kitbag_http::RequestTimes;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, LinkerInstance};
@@ -85,9 +85,7 @@ impl Skill {
         pre: &InstancePre<State>,
         parameters: &Parameters<'_>,
     ) -> wasmtime::Result<Outcome> {
-        let state = store.data_mut();
-        state.granted().directories.has_relative_paths = true;
-        parameters.arguments.clone_into(&mut state.skill.input);
+        parameters.arguments.clone_into(&mut store.data_mut().skill.input);
         let instance = instantiate(store, pre).await?;
         let run = instance.get_typed_func::<(), ()>(&mut *store, &self.run)?;
         match run.call_async(&mut *store, ()).await {
@@ -216,11 +214,11 @@ fn link_access(host: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     )
 }
 
-/// Returns the absolute path of a file. A relative path begins in the first granted directory.
+/// Returns the absolute path of a file. A relative path begins in the workspace.
 fn absolute(path: &str) -> String {
     match path.strip_prefix("./").unwrap_or(path) {
         path if path.starts_with('/') => path.to_owned(),
-        path => format!("/{path}"),
+        path => format!("{WORKSPACE_GUEST_PATH}/{path}"),
     }
 }
 

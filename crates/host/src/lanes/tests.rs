@@ -1,5 +1,7 @@
 //! Calls of small components and modules in each lane.
 
+mod allocators;
+
 use std::sync::Arc;
 use std::time::Duration;
 

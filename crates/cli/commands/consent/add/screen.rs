@@ -61,7 +61,7 @@ pub(crate) fn consent(requested: &[RequestedTool], found: &Found<'_>) -> Consent
         "{what}{version}{author}, from {} ({size}, digest {digest})",
         shown(&source.origin)
     );
-    let items = requested.iter().map(|RequestedTool { tool, asked, groups, .. }| {
+    let items = requested.iter().flat_map(|RequestedTool { tool, asked, groups, .. }| {
         let mut items: Vec<_> = groups.iter().flat_map(|group| group.items.clone()).collect();
         items.extend(own_risks(&tool.name, inspection, asked, None, bounds));
         items
@@ -69,41 +69,9 @@ pub(crate) fn consent(requested: &[RequestedTool], found: &Found<'_>) -> Consent
     Consent {
         heading,
         parts: parts(requested, found),
-        items: together(requested, items.collect()),
+        items: items.collect(),
         more: "`--all` shows them".to_owned(),
     }
-}
-
-/// Returns the requests of all tools. A request that each tool makes is one line.
-fn together(requested: &[RequestedTool], items: Vec<Vec<RequestItem>>) -> Vec<RequestItem> {
-    let prefix = |index: usize| format!("tool `{}` ", requested[index].tool.name);
-    let [first, rest @ ..] = &items[..] else { return Vec::new() };
-    let is_of_each = |item: &RequestItem| {
-        let Some(line) = item.line.strip_prefix(&prefix(0)) else { return false };
-        !rest.is_empty()
-            && rest.iter().enumerate().all(|(index, others)| {
-                let line = format!("{}{line}", prefix(index + 1));
-                let is_same = |other: &RequestItem| {
-                    (&other.line, &other.abilities, &other.risks, other.change)
-                        == (&line, &item.abilities, &item.risks, item.change)
-                };
-                others.iter().any(is_same)
-            })
-    };
-    let of_each: Vec<_> = first.iter().filter(|item| is_of_each(item)).cloned().collect();
-    let rest = items.iter().enumerate().flat_map(|(index, items)| {
-        let (own, first) = (prefix(index), prefix(0));
-        let is_own = |item: &&RequestItem| {
-            let line = item.line.strip_prefix(&own);
-            !of_each.iter().any(|each| line.is_some() && each.line.strip_prefix(&first) == line)
-        };
-        items.iter().filter(is_own).cloned().collect::<Vec<_>>()
-    });
-    let rest: Vec<_> = rest.collect();
-    let of_each = of_each
-        .into_iter()
-        .map(|item| RequestItem { line: item.line.replacen(&prefix(0), "each tool ", 1), ..item });
-    of_each.chain(rest).collect()
 }
 
 fn parts(requested: &[RequestedTool], found: &Found<'_>) -> Vec<Attachment> {

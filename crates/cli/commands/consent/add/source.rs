@@ -246,7 +246,7 @@ impl Source {
         let path = settled(Path::new(manifest.component.as_deref().unwrap_or_default()));
         refuse_link(&path)?;
         let source = Self::of_component(path, home, Some(SourceManifest::foreign(file, manifest)))?;
-        // It selected a plugin, of which all tools are added.
+        // It selected a plugin. All tools of the plugin are added.
         Ok(Self { is_selected: true, ..source })
     }
 

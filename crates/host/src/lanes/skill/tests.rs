@@ -200,6 +200,19 @@ fn lies_about_memory_end_the_call() {
 }
 
 #[test]
+fn skills_are_held_to_memory_and_time() {
+    let grow = "(loop $more
+        (br_if $more (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))
+        (call $digit (i32.gt_u (memory.size) (i32.const 64)))";
+    // The limit is 4 MiB, and a digit is 5 and the number.
+    assert_eq!(skill("", grow).success("{}"), "5");
+    let mut tool = skill("", "(loop $more (br $more))");
+    tool.limits.time = std::time::Duration::from_millis(200);
+    let message = tool.failure("{}");
+    assert!(message.contains("200ms"), "{message}");
+}
+
+#[test]
 fn a_variable_is_not_written_outside_the_memory() {
     let mut tool = skill(
         "NAME",
