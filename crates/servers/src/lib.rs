@@ -21,5 +21,5 @@ pub use call::{Answered, CallEvents, Round, ServerCall};
 pub use error::ServerError;
 pub use listing::Listing;
 pub use pool::{Servers, ServersOptions};
-pub use start::{Connect, Link};
+pub use start::{Connect, Link, ProcessFuture, RunningProcess};
 pub use target::{ServerTarget, TargetSecrets};

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use kitbag_http::Client;
-use kitbag_policy::server::ServerName;
+use kitbag_policy::server::{ServerAddress, ServerName};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,8 @@ struct Pool {
 
 /// The state of one server.
 struct Slot {
-    target: ServerTarget,
+    name: ServerName,
+    address: Arc<ServerAddress>,
     state: watch::Sender<State>,
     stop: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -78,9 +79,10 @@ impl Servers {
     }
 
     /// Ends all servers but these, at once. Their running calls fail.
-    pub fn retain(&self, is_kept: impl Fn(&ServerTarget) -> bool) {
+    pub fn retain(&self, is_kept: impl Fn(&ServerName, &ServerAddress) -> bool) {
         let mut slots = self.0.slots();
-        let ended: Vec<_> = slots.extract_if(|_, slot| !is_kept(&slot.target)).collect();
+        let is_ended = |name: &ServerName, slot: &mut Arc<Slot>| !is_kept(name, &slot.address);
+        let ended: Vec<_> = slots.extract_if(is_ended).collect();
         drop(slots);
         for (_, slot) in ended {
             slot.stop.cancel();
@@ -102,7 +104,7 @@ impl Servers {
         if let Some(lease) = slot.lease() {
             return Ok(lease);
         }
-        slot.begin(&self.0.means)?;
+        slot.begin(target, &self.0.means)?;
         loop {
             let phase = match changes.wait_for(|state| !matches!(state.phase, Phase::Starting)).await
             {
@@ -112,12 +114,12 @@ impl Servers {
             match phase {
                 Phase::Running(_) => match slot.lease() {
                     Some(lease) => return Ok(lease),
-                    None => slot.begin(&self.0.means)?,
+                    None => slot.begin(target, &self.0.means)?,
                 },
                 Phase::Failed(reason) => {
                     return Err(ServerError::Start { server: target.name.clone(), reason });
                 }
-                Phase::Stopped | Phase::Starting => slot.begin(&self.0.means)?,
+                Phase::Stopped | Phase::Starting => slot.begin(target, &self.0.means)?,
             }
         }
     }
@@ -128,13 +130,14 @@ impl Pool {
     fn slot(&self, target: &ServerTarget) -> Arc<Slot> {
         let mut slots = self.slots();
         if let Some(slot) = slots.get(&target.name) {
-            if slot.target.address == target.address {
+            if slot.address == target.address {
                 return Arc::clone(slot);
             }
             slot.stop.cancel();
         }
         let slot = Arc::new(Slot {
-            target: target.clone(),
+            name: target.name.clone(),
+            address: Arc::clone(&target.address),
             state: watch::Sender::default(),
             stop: CancellationToken::new(),
             thread: Mutex::default(),
@@ -178,7 +181,7 @@ impl Slot {
     }
 
     /// Starts the server on a thread of its own, unless it is starting or runs.
-    fn begin(self: &Arc<Self>, means: &Means) -> Result<(), ServerError> {
+    fn begin(self: &Arc<Self>, target: &ServerTarget, means: &Means) -> Result<(), ServerError> {
         let (mut refusal, now) = (None, Instant::now());
         let is_begun = self.state.send_if_modified(|state| {
             let is_gone = match &state.phase {
@@ -190,7 +193,7 @@ impl Slot {
                 return false;
             }
             if let Some((reason, retry_after)) = state.backoff.wait(now) {
-                let (server, reason) = (self.target.name.clone(), reason.to_owned());
+                let (server, reason) = (self.name.clone(), reason.to_owned());
                 refusal = Some(ServerError::Backoff { server, reason, retry_after });
                 return false;
             }
@@ -203,9 +206,9 @@ impl Slot {
         if !is_begun {
             return Ok(());
         }
-        let (slot, means) = (Arc::clone(self), means.clone());
-        let name = format!("server {}", self.target.name);
-        match thread::Builder::new().name(name).spawn(move || slot.run(&means)) {
+        let (slot, target, means) = (Arc::clone(self), target.clone(), means.clone());
+        let name = format!("server {}", self.name);
+        match thread::Builder::new().name(name).spawn(move || slot.run(&target, &means)) {
             Ok(thread) => {
                 *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
             }
@@ -215,7 +218,7 @@ impl Slot {
     }
 
     /// Runs the server from its start to its end.
-    fn run(&self, means: &Means) {
+    fn run(&self, target: &ServerTarget, means: &Means) {
         let begun = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
@@ -224,7 +227,7 @@ impl Slot {
         };
         runtime.block_on(async {
             let started = tokio::select! {
-                started = connection::start(&self.target, means) => started,
+                started = connection::start(target, means) => started,
                 () = self.stop.cancelled() => Err("kitbag ended it".to_owned()),
             };
             let started = match started {
@@ -244,7 +247,7 @@ impl Slot {
                     is_idle
                 })
             };
-            let failed = started.supervise(self.target.idle, &self.stop, release).await;
+            let failed = started.supervise(target.idle, &self.stop, release).await;
             self.state.send_modify(|state| {
                 if let Some(reason) = failed {
                     state.backoff.failed(reason, begun.elapsed(), Instant::now());

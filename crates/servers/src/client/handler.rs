@@ -1,4 +1,5 @@
 //! The client's answers to requests of a server.
+#![expect(deprecated, reason = "sampling is deprecated since 2026-07-28; older servers ask for it")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

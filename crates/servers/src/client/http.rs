@@ -61,8 +61,8 @@ pub(crate) fn grant(url: &str) -> Result<HttpGrant, HttpRefusal> {
     Ok(HttpGrant {
         methods,
         addresses,
-        max_request: ByteSize::b(REQUEST_BYTES),
-        max_response: ByteSize::b(u64::MAX >> 1),
+        max_request: ByteSize::bytes(REQUEST_BYTES),
+        max_response: ByteSize::bytes(u64::MAX >> 1),
         ..HttpGrant::allowing(&request)
     })
 }
@@ -130,9 +130,8 @@ impl BrokerClient {
             return Err(StreamableHttpError::SessionExpired);
         }
         let has_answer = matches!(message, JsonRpcMessage::Request(_));
-        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let session = text(SESSION).map(str::to_owned);
-        let kind = text(header::CONTENT_TYPE).unwrap_or_default().to_owned();
+        let session = text(response.headers(), &SESSION).map(str::to_owned);
+        let kind = text(response.headers(), &header::CONTENT_TYPE).unwrap_or_default().to_owned();
         if !status.is_success() {
             return refused(response, &kind, &message, limits).await;
         }
@@ -235,15 +234,14 @@ impl StreamableHttpClient for BrokerClient {
         }
         let response = self.send(Method::GET, &uri, session_id.as_deref(), custom_headers, None);
         let response = response.await?;
-        let kind = response.headers().get(header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = text(response.headers(), &header::CONTENT_TYPE).unwrap_or_default().to_owned();
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(unexpected(status, "")),
-            _ if is_media_type(kind, EVENTS) => {
+            _ if is_media_type(&kind, EVENTS) => {
                 Ok(events(response.into_body(), max_sse_event_size))
             }
-            _ => Err(StreamableHttpError::UnexpectedContentType(Some(kind.to_owned()))),
+            _ => Err(StreamableHttpError::UnexpectedContentType(Some(kind))),
         }
     }
 }
@@ -257,8 +255,7 @@ async fn refused(
     limits: StreamableHttpResponseLimits,
 ) -> Answer {
     let status = response.status();
-    let location = response.headers().get(header::LOCATION);
-    let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
+    let location = text(response.headers(), &header::LOCATION).map(str::to_owned);
     let challenge = response.headers().contains_key(header::WWW_AUTHENTICATE);
     let (body, _) = read(response.into_body(), limits.max_error_response_size).await;
     let body = body.unwrap_or_default();
@@ -295,6 +292,10 @@ fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<RequestErro
     let body = &body[..body.floor_char_boundary(SHOWN)];
     let text = if body.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {body}") };
     StreamableHttpError::UnexpectedServerResponse(text.into())
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
 }
 
 fn is_media_type(kind: &str, expected: &str) -> bool {

@@ -1,4 +1,5 @@
 //! Forwards what a server sends during calls to these calls.
+#![expect(deprecated, reason = "logging is deprecated since 2026-07-28; older servers use it")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
