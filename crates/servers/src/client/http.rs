@@ -372,7 +372,7 @@ mod tests {
         let mut event = EventBytes { limit: 16, bytes: 0, is_line_empty: true };
         assert!(event.count(b"data: abc\n\ndata: abc\r\n"));
         assert!(event.count(b"\r") && event.count(b"\ndata: 0123"));
-        assert!(!event.count(b"456789"));
+        assert!(event.count(b"456789") && !event.count(b"a"));
     }
 
     #[test]

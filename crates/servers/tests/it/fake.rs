@@ -116,7 +116,7 @@ impl Connect for Fake {
         _: &[(SecretName, Arc<SecretValue>)],
     ) -> Result<Link, String> {
         self.starts.fetch_add(1, Ordering::SeqCst);
-        let (client, server) = duplex(1 << 20);
+        let (client, server) = duplex(64 << 10);
         let (reader, writer) = split(server);
         let peer = Peer { lines: BufReader::new(reader).lines(), writer };
         tokio::spawn((self.behaviour)(peer));
