@@ -1,0 +1,3 @@
+//! MCP servers whose tools kitbag offers.
+
+pub mod process;
