@@ -236,7 +236,7 @@ fn remote_client(
 async fn serve<T: Transport<RoleClient> + 'static>(
     target: &ServerTarget,
     transport: T,
-    process: Option<Box<dyn RunningProcess>>,
+    mut process: Option<Box<dyn RunningProcess>>,
     redaction: Redaction,
     failure: Arc<Failure>,
     era: Option<Era>,
@@ -250,8 +250,8 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     let service = match shaken {
         Ok(service) => service,
         Err(error) => {
-            let reason = unstarted(&error, process.as_deref(), &failure).await;
-            if let Some(process) = process {
+            let reason = unstarted(&error, process.as_deref_mut(), &failure).await;
+            if let Some(mut process) = process {
                 process.end().await;
             }
             let is_of_era = failure.get().is_none() && is_of_era(&error);
@@ -268,7 +268,7 @@ async fn serve<T: Transport<RoleClient> + 'static>(
             Err(reason) => {
                 let reason = failure.get().map_or(reason, str::to_owned);
                 drop(service);
-                if let Some(process) = process {
+                if let Some(mut process) = process {
                     process.end().await;
                 }
                 return Err(plain(redaction.text(format!("it {reason}"))));
@@ -321,7 +321,7 @@ fn is_of_era(error: &ClientInitializeError) -> bool {
 /// Returns why a server did not start.
 async fn unstarted(
     error: &ClientInitializeError,
-    process: Option<&dyn RunningProcess>,
+    process: Option<&mut (dyn RunningProcess + 'static)>,
     failure: &Failure,
 ) -> String {
     let reason = match (failure.get(), error) {
@@ -347,7 +347,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Adds the exit status of a process and its last errors to a reason.
-async fn ending(mut reason: String, process: Option<&dyn RunningProcess>) -> String {
+async fn ending(mut reason: String, process: Option<&mut (dyn RunningProcess + 'static)>) -> String {
     let Some(process) = process else { return reason };
     if let Ok(status) = timeout(EXIT, process.ended()).await {
         reason = format!("{reason} ({status})");
@@ -370,7 +370,7 @@ impl Started {
         stop: &CancellationToken,
         release: impl Fn() -> bool,
     ) -> Option<String> {
-        let Self { service, process, failure, changes, connection } = self;
+        let Self { service, mut process, failure, changes, connection } = self;
         let cancellation = service.cancellation_token();
         let mut closed = Box::pin(service.waiting());
         let mut relist = None;
@@ -406,7 +406,7 @@ impl Started {
             (false, None) => "kitbag ended it".to_owned(),
         };
         let reason = match is_failure {
-            true => connection.redaction.text(ending(reason, process.as_deref()).await),
+            true => connection.redaction.text(ending(reason, process.as_deref_mut()).await),
             false => reason,
         };
         connection.end.send_replace(Some(reason.clone()));
@@ -415,7 +415,7 @@ impl Started {
             cancellation.cancel();
             let _ = timeout(EXIT, closed).await;
         }
-        if let Some(process) = process {
+        if let Some(mut process) = process {
             process.end().await;
         }
         is_failure.then_some(reason)

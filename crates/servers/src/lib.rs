@@ -14,6 +14,7 @@ mod connection;
 mod error;
 mod listing;
 mod pool;
+pub mod process;
 mod start;
 mod target;
 
@@ -21,5 +22,5 @@ pub use call::{Answered, CallEvents, Round, ServerCall};
 pub use error::ServerError;
 pub use listing::Listing;
 pub use pool::{Servers, ServersOptions};
-pub use start::{Connect, Link, ProcessFuture, RunningProcess};
+pub use start::{Connect, Link, ProcessFuture, Processes, RunningProcess};
 pub use target::{ServerTarget, TargetSecrets};

@@ -1,12 +1,21 @@
 //! The streams of a connection to a server, and the process behind them.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kitbag_policy::SecretName;
 use kitbag_policy::server::{ServerName, ServerProcess};
 use kitbag_secrets::SecretValue;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::process::{self, RunningServer, ServerHandle};
+
+/// The time in which a server has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a server over two streams, and the process behind them.
 pub struct Link {
@@ -22,12 +31,12 @@ pub struct Link {
 pub type ProcessFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A process of a server.
-pub trait RunningProcess: Send + Sync {
+pub trait RunningProcess: Send {
     /// Waits until the process has ended, and returns how, as a phrase such as `exit status: 1`.
-    fn ended(&self) -> ProcessFuture<'_, String>;
+    fn ended(&mut self) -> ProcessFuture<'_, String>;
 
     /// Ends the process and all of its children. It may have some time to end by itself.
-    fn end(&self) -> ProcessFuture<'_, ()>;
+    fn end(&mut self) -> ProcessFuture<'_, ()>;
 
     /// Returns the last lines that the process wrote to its standard error.
     fn last_errors(&self) -> String;
@@ -48,4 +57,53 @@ pub trait Connect: Send + Sync {
         process: &ServerProcess,
         secrets: &[(SecretName, Arc<SecretValue>)],
     ) -> Result<Link, String>;
+}
+
+/// Starts processes of the system.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    /// The environment of kitbag, from which servers inherit some variables.
+    pub environment: HashMap<OsString, OsString>,
+    /// The directory in which temporary directories of confined servers are created.
+    pub temporary: PathBuf,
+    /// Paths that no confined server may reach: kitbag's state, configuration and cache.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that no confined server may change: `.kitbag` and `kitbag.lock` of the workspace.
+    pub fixed: Vec<PathBuf>,
+}
+
+impl Connect for Processes {
+    fn connect(
+        &self,
+        name: &ServerName,
+        server: &ServerProcess,
+        secrets: &[(SecretName, Arc<SecretValue>)],
+    ) -> Result<Link, String> {
+        let start = process::Start {
+            name: name.as_str(),
+            secrets,
+            environment: &self.environment,
+            temporary: &self.temporary,
+            hidden: &self.hidden,
+            fixed: &self.fixed,
+        };
+        let started = process::start(server, &start).map_err(|error| error.to_string())?;
+        let RunningServer { stdin, stdout, process } = started;
+        let process: Box<dyn RunningProcess> = Box::new(process);
+        Ok(Link { read: Box::new(stdout), write: Box::new(stdin), process: Some(process) })
+    }
+}
+
+impl RunningProcess for ServerHandle {
+    fn ended(&mut self) -> ProcessFuture<'_, String> {
+        Box::pin(async { ServerHandle::ended(self).await.to_string() })
+    }
+
+    fn end(&mut self) -> ProcessFuture<'_, ()> {
+        Box::pin(async { drop(ServerHandle::end(self, GRACE).await) })
+    }
+
+    fn last_errors(&self) -> String {
+        ServerHandle::last_errors(self)
+    }
 }
