@@ -95,6 +95,12 @@ impl ConfiguredServer {
     /// The time after which an unused server ends, by default.
     pub const IDLE: Duration = Duration::from_secs(10 * 60);
 
+    /// Returns a server without an address and a record.
+    pub fn unrecorded(name: ServerName) -> Self {
+        let reason = Disabled::NotRecorded { server: name.clone() };
+        Self::off(name, Layer::User, reason)
+    }
+
     /// Returns a server without an address.
     pub(crate) fn off(name: ServerName, layer: Layer, reason: Disabled) -> Self {
         let prefix = Sourced::default(name.to_string());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kitbag_base::ContentDigest;
 use kitbag_base::json::{self, JsonBudget};
+use kitbag_base::shell;
 use kitbag_base::text::shown;
 use kitbag_policy::server::{Era, ServerName, ToolDefinition};
 use kitbag_state::trust::digest_of;
@@ -125,7 +126,10 @@ pub(super) fn locked(
                 locked.tools.insert(part.key.value.to_owned(), definition);
             }
             Err((at, problem)) => {
-                let again = format!("{problem}; `kitbag update {name}` records the tools again");
+                let again = format!(
+                    "{problem}; delete `[servers.{name}]` from this file, then run `{}`",
+                    shell::command(["kitbag", "update", name.as_str()])
+                );
                 report.at(at, again);
             }
         }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kitbag_base::shell;
 use kitbag_base::text::shown;
-use kitbag_policy::http::{HttpRequest, Scheme};
+use kitbag_policy::http::{Host, HttpGrant, HttpGrants, HttpRequest, Scheme};
 use kitbag_policy::server::{
     RemoteServer, ServerAddress, ServerName, ServerProcess, ServerValue, ServerVariable,
 };
@@ -237,14 +238,23 @@ fn remote(
             return None;
         }
     };
-    let is_here = request.host().is_localhost();
+    let is_here = match request.host() {
+        Host::Address(address) => address.to_canonical().is_loopback(),
+        host @ Host::Name(_) => host.is_localhost(),
+    };
     if request.scheme() != Scheme::Https && !is_here {
         let problem = "a remote server needs `https`, because its answers are instructions for a \
                        model; only a server on this machine may have `http`";
         report.at(url, problem);
         return None;
     }
-    if let Some(pattern) = context.deny.value.patterns().iter().find(|it| it.matches(&request)) {
+    let grants = HttpGrants {
+        grants: vec![Arc::new(HttpGrant::allowing(&request))],
+        deny: Arc::clone(&context.deny.value),
+    };
+    if let Err(refusal) = grants.decide(&request)
+        && let Some(pattern) = refusal.denied_by
+    {
         let problem = format!(
             "your user config denies requests to this server: `deny` has `{pattern}` ({})",
             context.deny.origin

@@ -125,7 +125,11 @@ fn reachable(
         return Err(refused(at.value, &reason));
     }
     match never_writable(context, &path) {
-        Some(reason) => Err(Problem::new(DiagnosticKind::Grant(DirectoryGrant::KEY), reason)),
+        Some(_) => {
+            let reason = "no server may change kitbag's own directories, or a bare git repository; \
+                          put it into `read`, or name another directory";
+            Err(refused(at.value, reason))
+        }
         None => Ok(path),
     }
 }
