@@ -65,8 +65,8 @@ pub struct ServerVariable {
     pub value: ServerValue,
 }
 
-/// The value of a variable of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The value of a variable of a server. `Debug` does not show a text.
+#[derive(Clone, PartialEq, Eq)]
 pub enum ServerValue {
     /// A text that is not secret.
     Text(String),
@@ -176,6 +176,17 @@ impl ServerAddress {
             ServerValue::Text(_) | ServerValue::Inherit => None,
         });
         of_variables.chain(secret)
+    }
+}
+
+/// Hides a text, in which people write tokens.
+impl fmt::Debug for ServerValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(…)"),
+            Self::Secret(name) => write!(f, "Secret({name})"),
+            Self::Inherit => f.write_str("Inherit"),
+        }
     }
 }
 
