@@ -23,10 +23,9 @@ use kitbag_base::text::{shown, shown_path};
 use kitbag_policy::SecretName;
 use kitbag_policy::server::{ServerProcess, ServerValue};
 use kitbag_secrets::{Redactor, SecretValue};
-use tokio::net::unix::pipe;
 
 use self::error_lines::ErrorLines;
-use self::sys::Keeper;
+use self::sys::{Keeper, pipe};
 
 pub use self::confinement::Support;
 

@@ -64,16 +64,12 @@ pub(crate) fn perform(attack: &str) {
         ("forks", [count]) => forks(count.parse().unwrap()),
         ("threads", [count]) => threads(count.parse().unwrap()),
         ("memory", [bytes]) => memory(bytes.parse().unwrap()),
-        // SAFETY: no pointers.
-        ("unshare", []) => result(unsafe { libc::unshare(libc::CLONE_NEWUSER) }),
+        ("unshare", []) => unshare(),
         ("io-uring", []) => io_uring(),
         ("clone3", []) => clone3(),
         ("terminal-input", []) => terminal_input(),
         ("key", []) => key(),
-        ("shared-memory", []) => {
-            // SAFETY: no pointers.
-            result(unsafe { libc::shmget(0x6b69_7462, 4096, libc::IPC_CREAT | 0o600) })
-        }
+        ("shared-memory", []) => shared_memory(),
         ("descriptors", []) => descriptors(),
         ("status", [field]) => status(field),
         ("variables", []) => {
@@ -212,6 +208,20 @@ fn forks(count: u32) -> io::Result<String> {
     error.map_or(Ok(String::new()), Err)
 }
 
+/// Creates a namespace of users, in a process with one thread.
+fn unshare() -> io::Result<String> {
+    let mut status = 0;
+    // SAFETY: the child makes two system calls.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(libc::unshare(libc::CLONE_NEWUSER));
+        }
+        libc::waitpid(child, &raw mut status, 0);
+    }
+    if status == 0 { Ok(String::new()) } else { Err(Error::from_raw_os_error(libc::EPERM)) }
+}
+
 fn threads(count: u32) -> io::Result<String> {
     for _ in 0..count {
         std::thread::Builder::new()
@@ -223,7 +233,7 @@ fn threads(count: u32) -> io::Result<String> {
 
 fn memory(bytes: usize) -> io::Result<String> {
     let mut memory = Vec::<u8>::new();
-    memory.try_reserve_exact(bytes).map_err(io::Error::other)?;
+    memory.try_reserve_exact(bytes).map_err(Error::other)?;
     memory.resize(bytes, 1);
     Ok(memory.iter().step_by(4096).map(|it| u64::from(*it)).sum::<u64>().to_string())
 }
@@ -244,6 +254,14 @@ fn clone3() -> io::Result<String> {
 fn terminal_input() -> io::Result<String> {
     // SAFETY: the kernel reads one byte.
     result(unsafe { libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr()) })
+}
+
+fn shared_memory() -> io::Result<String> {
+    // SAFETY: no pointers.
+    let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, 0o600) };
+    result(segment)?;
+    // SAFETY: removing takes no structure.
+    result(unsafe { libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut()) })
 }
 
 fn key() -> io::Result<String> {

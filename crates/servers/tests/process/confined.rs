@@ -58,7 +58,7 @@ fn files_that_are_not_granted_are_out_of_reach() {
 #[test]
 fn granted_files_can_be_used() {
     let world = World::new();
-    for action in [
+    world.assert_possible(&[
         format!("read {}", world.at("read/page")),
         format!("list {}", world.at("read")),
         format!("write {}", world.at("write/new")),
@@ -72,9 +72,7 @@ fn granted_files_can_be_used() {
         "run sh -c true".to_owned(),
         "threads 20".to_owned(),
         "forks 20".to_owned(),
-    ] {
-        world.assert_possible(&action);
-    }
+    ]);
 }
 
 #[test]
@@ -251,7 +249,7 @@ fn the_keeper_is_out_of_reach() {
     if !is_available(Mode::Namespaces) {
         return;
     }
-    for attack in ["read /proc/1/environ", "list /proc/1/fd", "ptrace 1", "read /proc/1/maps"] {
+    for attack in ["read /proc/1/environ", "read /proc/1/maps", "read /proc/1/mem", "ptrace 1"] {
         let result = world.run(Mode::Namespaces, attack);
         assert!(result.is_err(), "{attack}: {result:?}");
     }

@@ -149,11 +149,13 @@ impl World {
         }
     }
 
-    /// Performs something that must succeed in all modes.
-    pub(crate) fn assert_possible(&self, action: &str) {
+    /// Performs actions that must succeed in all modes.
+    pub(crate) fn assert_possible(&self, actions: &[String]) {
         for mode in CONFINED.into_iter().filter(|mode| is_available(*mode)) {
-            if let Err(error) = self.run(mode, action) {
-                panic!("{action} fails with {mode:?}: {error}");
+            for action in actions {
+                if let Err(error) = self.run(mode, action) {
+                    panic!("{action} fails with {mode:?}: {error}");
+                }
             }
         }
     }
