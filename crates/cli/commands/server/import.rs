@@ -15,19 +15,25 @@ mod three_way;
 mod undo;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
+use kitbag::base::shell;
 use kitbag::base::text::shown;
 use kitbag::config::{Layer, SecretStoreKind};
 use kitbag::policy::SecretName;
+use kitbag::policy::server::ServerName;
 use kitbag::secret_store::Store;
 use kitbag::secrets::{CallEnd, SecretValue};
+use kitbag::trust::digest_of;
 use serde_json::json;
 
 use self::client_file::{ClientFile, ImportSource, ServersTable};
 use self::plan::{Plan, Present};
 use self::record::{Before, FileContent, ImportRecord, RecordedFile};
+use crate::commands::consent::add::workspace_trust::TrustBefore;
+use crate::commands::consent::servers::update::update_servers;
 use crate::commands::data::secret::edit::Changes;
 use crate::commands::data::secret::store;
 use crate::commands::server::mcp_config::client::{Connection, FileFormat};
@@ -157,7 +163,13 @@ impl Args {
             origin: self.origin(),
         };
         let texts = changes.texts(own_text, shared_text)?;
+        let trusted = TrustBefore::now_leniently(&global);
+        let new = texts.shared.as_ref().map(|(_, after)| digest_of(after.as_bytes()));
         let done = changes.apply(texts, name, &end)?;
+        if let (Some(trusted), Some(new)) = (trusted, new) {
+            let changed = [(".kitbag/config.toml".to_owned(), Some(new))];
+            trusted.extend(&global, "", &changed.into())?;
+        }
         if global.json {
             let mut value = plan.as_json(&files);
             value["moved"] = true.into();
@@ -167,6 +179,27 @@ impl Args {
             return Ok(Exit::Done);
         }
         screen::report(&plan, &done.files, &done.backups, &self.words())?;
+        let enabled = plan.servers.iter().filter(|server| server.is_enabled);
+        let enabled: BTreeSet<_> = enabled.map(|server| server.name.as_str()).collect();
+        let names = enabled.iter().filter_map(|name| ServerName::new(*name).ok());
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            return Ok(Exit::Done);
+        }
+        if is_interactive && consent::agrees("Start them now, to see and record their tools?")? {
+            return update_servers(&global, &names);
+        }
+        let command = |name: &str| shell::command(["kitbag", "update", name]);
+        output::note(&match &names[..] {
+            [one] => format!(
+                "it offers no tool until you have seen its tools: `{}`",
+                command(one.as_str())
+            ),
+            _ => format!(
+                "they offer no tool until you have seen the tools of each: `{}` and so on",
+                command(names[0].as_str())
+            ),
+        });
         Ok(Exit::Done)
     }
 

@@ -105,8 +105,7 @@ impl ImportSource {
                 let paths: Vec<_> = [own, shared].into_iter().flatten().collect();
                 let existing: Vec<_> = paths.iter().filter(|(path, _)| path.is_file()).collect();
                 if existing.is_empty() {
-                    let paths: Vec<_> =
-                        paths.iter().map(|(path, _)| display(path)).collect();
+                    let paths: Vec<_> = paths.iter().map(|(path, _)| display(path)).collect();
                     return Err(CliError::Usage(format!(
                         "{} has no configuration here: there is no {}",
                         name_of(*client),
@@ -150,8 +149,7 @@ impl ImportSource {
                 };
                 let mut file = ClientFile::read(client, &path, tables, workspace)?;
                 if file.tables.is_empty() {
-                    let tables: Vec<_> =
-                        TABLES.iter().map(|(keys, _)| keys.join(".")).collect();
+                    let tables: Vec<_> = TABLES.iter().map(|(keys, _)| keys.join(".")).collect();
                     return Err(CliError::Usage(format!(
                         "`{}` has no table {}",
                         shown(&display(&path)),
@@ -179,10 +177,7 @@ impl ClientFile {
         let unreadable = |source| CliError::Read { path: display(path), source };
         let original = Original::read(path).map_err(unreadable)?;
         let invalid = |why: &str| {
-            CliError::Usage(format!(
-                "nothing was moved: `{}`: {why}",
-                shown(&display(path))
-            ))
+            CliError::Usage(format!("nothing was moved: `{}`: {why}", shown(&display(path))))
         };
         let text = str::from_utf8(original.content()).map_err(|_| invalid("it is not UTF-8"))?;
         let format = client.format();
