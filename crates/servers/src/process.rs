@@ -23,10 +23,9 @@ use kitbag_base::text::{shown, shown_path};
 use kitbag_policy::SecretName;
 use kitbag_policy::server::{ServerProcess, ServerValue};
 use kitbag_secrets::{Redactor, SecretValue};
-use tokio::net::unix::pipe;
 
 use self::error_lines::ErrorLines;
-use self::sys::Keeper;
+use self::sys::{Keeper, pipe};
 
 pub use self::confinement::Support;
 
@@ -49,6 +48,9 @@ pub struct Start<'a> {
     /// Paths that no confined server may change, even below a directory that it may write:
     /// `.kitbag` of a workspace.
     pub fixed: &'a [PathBuf],
+    /// Whether a confined server gets its own namespaces where the system allows them. They add
+    /// protection; without them, some calls are refused instead.
+    pub namespaces: bool,
 }
 
 /// A server that was started.
@@ -154,6 +156,7 @@ pub fn start(server: &ServerProcess, start: &Start<'_>) -> Result<RunningServer,
 
     let mut temporary = None;
     let mut rules = None;
+    let support = support().with_namespaces(start.namespaces);
     if let Some(confine) = &server.confine {
         let directory = tempfile::Builder::new()
             .prefix("kitbag-server-")
@@ -166,7 +169,7 @@ pub fn start(server: &ServerProcess, start: &Start<'_>) -> Result<RunningServer,
             .into_iter()
             .filter(|part| confinement::is_program_directory(part, home.as_deref(), start.hidden))
             .collect();
-        rules = Some(confinement::rules(confine, start, parts, &private, support())?);
+        rules = Some(confinement::rules(confine, start, parts, &private, &support)?);
         let is_named = |name: &str| server.environment.iter().any(|it| it.name.as_str() == name);
         for name in ["HOME", "TMPDIR", "TMP", "TEMP"] {
             if !is_named(name) {

@@ -86,6 +86,7 @@ impl Connect for Processes {
             temporary: &self.temporary,
             hidden: &self.hidden,
             fixed: &self.fixed,
+            namespaces: true,
         };
         let started = process::start(server, &start).map_err(|error| error.to_string())?;
         let RunningServer { stdin, stdout, process } = started;
@@ -100,7 +101,9 @@ impl RunningProcess for ServerHandle {
     }
 
     fn end(&mut self) -> ProcessFuture<'_, ()> {
-        Box::pin(async { drop(ServerHandle::end(self, GRACE).await) })
+        Box::pin(async {
+            ServerHandle::end(self, GRACE).await;
+        })
     }
 
     fn last_errors(&self) -> String {

@@ -115,12 +115,25 @@ pub(super) struct Rules {
     pub(super) fixed: Vec<PathBuf>,
     /// The private temporary directory.
     pub(super) temporary: PathBuf,
+    /// Whether the server gets its own namespaces.
+    pub(super) namespaces: bool,
     pub(super) network: bool,
     pub(super) memory: u64,
     pub(super) processes: u64,
 }
 
 impl Support {
+    /// Returns what is left if namespaces are not used.
+    pub(super) fn with_namespaces(&self, are_used: bool) -> Self {
+        let mut support = self.clone();
+        if !are_used {
+            let reason = "they are switched off";
+            support.namespaces = support.namespaces.and(Err(reason.to_owned()));
+            support.processes = support.processes.and(Err(reason.to_owned()));
+        }
+        support
+    }
+
     /// Returns an error if servers cannot be confined here: the reason, for a person.
     ///
     /// # Errors
@@ -194,6 +207,7 @@ pub(super) fn rules(
         devices: existing(&DEVICES).collect(),
         fixed,
         temporary: temporary.to_owned(),
+        namespaces: support.namespaces.is_ok(),
         network: confine.network,
         memory: confine.memory.map_or(MEMORY, kitbag_base::ByteSize::as_u64),
         processes: confine.processes.map_or(PROCESSES, u64::from),

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use kitbag_base::text::printable;
 use kitbag_secrets::Redactor;
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+
+use super::sys::pipe;
 
 /// Lines that are kept for error messages.
 const LINES: usize = 20;

@@ -11,6 +11,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+pub(super) use tokio::net::unix::pipe;
+
 #[cfg(target_os = "linux")]
 pub(super) use self::linux::{Keeper, start, support};
 #[cfg(not(target_os = "linux"))]

@@ -94,7 +94,7 @@ pub(in crate::process) fn start(job: &Job<'_>) -> Result<Started, Failure> {
         .map_err(Failure::at("cloning the process"))?;
     drop(streams);
 
-    let process = AsyncFd::new(process).map_err(Failure::at("waiting for its end"))?;
+    let process = call::watch_process(process).map_err(Failure::at("waiting for its end"))?;
     let keeper = Keeper { process, id, life: Some(our_life), ended: None };
     // Ends when the program has started, because the other end is closed then.
     let mut message = [0; 5];

@@ -3,10 +3,13 @@
 #![expect(unsafe_code, reason = "system calls that have no safe function")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// The bytes of a set of signals.
 const SIGNALS_BYTES: usize = 8;
@@ -41,7 +44,7 @@ fn result(number: c_long) -> Result<c_long, Errno> {
 /// signals are blocked. Returns the number of the clone and its descriptor.
 pub(super) fn clone_with_blocked_signals(
     flags: c_int,
-    child: impl FnOnce() -> !,
+    child: impl FnOnce(),
 ) -> Result<(u32, OwnedFd), Errno> {
     let mut before = 0_u64;
     let blocked = set_signal_mask(ALL_SIGNALS, Some(&mut before));
@@ -56,6 +59,7 @@ pub(super) fn clone_with_blocked_signals(
     });
     if cloned == Ok(0) {
         child();
+        exit(1);
     }
     let _ = set_signal_mask(before, None);
     let id = u32::try_from(cloned?).unwrap_or(0);
@@ -263,6 +267,13 @@ pub(super) unsafe fn release(start: usize, end: usize) {
 pub(super) fn thread_variables() -> usize {
     // SAFETY: it returns an address.
     unsafe { libc::__errno_location() }.addr()
+}
+
+/// Watches a descriptor of a process in the runtime of this thread.
+pub(super) fn watch_process(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` that nobody else has stays open until the runtime gives it back.
+    let watched = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
+    watched.map_err(io::Error::from)
 }
 
 /// Ends the process at once.

@@ -83,7 +83,7 @@ fn try_namespaces(privilege: Privilege) -> Result<bool, String> {
     const SHARED_PROC: i32 = 1;
     const FAILED: i32 = 2;
     let namespaces = Namespaces::empty(privilege);
-    let child = || -> ! {
+    let child = || {
         call::exit(match namespaces.enter() {
             Ok(true) => 0,
             Ok(false) => SHARED_PROC,

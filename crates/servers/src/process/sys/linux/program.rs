@@ -35,7 +35,8 @@ pub(super) struct Jail {
 
 impl Jail {
     pub(super) fn new(rules: &Rules, probed: &Probed) -> Result<Self, Failure> {
-        let namespaces = probed.privilege.map(|privilege| {
+        let privilege = probed.privilege.filter(|_| rules.namespaces);
+        let namespaces = privilege.map(|privilege| {
             let by_root = probed.is_root;
             Namespaces::new(rules, privilege, by_root && probed.limits_pids)
         });
@@ -48,7 +49,7 @@ impl Jail {
             (Resource::Memlock, 64 << 10),
             (Resource::Msgqueue, 0),
         ];
-        if probed.privilege == Some(Privilege::User) && !probed.is_root {
+        if privilege == Some(Privilege::User) && !probed.is_root {
             // Counted in the namespace of users, so for this server alone.
             limits.push((Resource::Nproc, rules.processes));
         }

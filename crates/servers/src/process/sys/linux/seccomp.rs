@@ -24,6 +24,10 @@ type Match = (u8, SeccompCmpOp, u64);
 /// The bits of a socket's type without flags.
 const SOCKET_TYPE: u64 = 0xf;
 
+/// Commands of `ioctl`; the type of the constants in `libc` depends on the C library.
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541c;
+
 /// Calls that do not exist for the server: programs use older ones instead. Their arguments are in
 /// memory, where a filter cannot read them, or they bypass filters.
 const ABSENT: [i64; 5] = [
@@ -179,7 +183,7 @@ fn arguments() -> Vec<Refused> {
         (libc::SYS_clone, any_namespace(0)),
         (libc::SYS_unshare, any_namespace(0)),
         // Input for a terminal, and its console's.
-        (libc::SYS_ioctl, vec![is(1, libc::TIOCSTI), is(1, libc::TIOCLINUX)]),
+        (libc::SYS_ioctl, vec![is(1, TIOCSTI), is(1, TIOCLINUX)]),
     ]
 }
 
