@@ -107,9 +107,6 @@ fn an_undone_import_restores_every_byte() {
             Some(below) => workspace.home().join(below),
             None => workspace.path(path),
         };
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let text = text.replace("SECRET", SECRET);
-        fs::write(&path, &text).unwrap();
         fs::remove_dir_all(workspace.path(".kitbag")).unwrap();
         if has_shared {
             workspace.file(".kitbag/config.toml", config);
@@ -118,6 +115,9 @@ fn an_undone_import_restores_every_byte() {
             true => workspace.own_config(config),
             false => workspace.remove_own_config(),
         }
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = text.replace("SECRET", SECRET);
+        fs::write(&path, &text).unwrap();
         let before = contents(&workspace);
         let import = workspace.run(&["import", source, "--yes"]);
         let shown = import.shown();
