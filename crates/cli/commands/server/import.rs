@@ -292,6 +292,16 @@ impl FileChanges<'_> {
         servers.map(|server| server.original.as_str()).collect()
     }
 
+    /// Returns whether kitbag is added to a table. One server of the user's file is enough for the
+    /// projects in the same file, because the client starts it in the project.
+    fn gets_kitbag(&self, at_file: usize, at_table: usize) -> bool {
+        let tables = &self.files[at_file].tables;
+        let is_there = |at: usize| tables[at].has_kitbag || !self.moved(at_file, at).is_empty();
+        let is_project = tables[at_table].layer == Layer::Workspace && !tables[at_table].is_shared;
+        let is_covered = is_project && (0..at_table).any(is_there);
+        !tables[at_table].has_kitbag && !self.moved(at_file, at_table).is_empty() && !is_covered
+    }
+
     /// Returns the text of a client's file with kitbag in place of the moved servers.
     fn client_text(&self, at: usize, file: &ClientFile) -> Result<Option<String>, CliError> {
         let (merge, without): (Merge, Without) = match file.client.format() {
@@ -314,7 +324,7 @@ impl FileChanges<'_> {
             if is_taken {
                 text = without(&text, &keys, &[KITBAG]).map_err(untouched)?;
             }
-            if !table.has_kitbag {
+            if self.gets_kitbag(at, at_table) {
                 let value = self.entry(file, table)?;
                 let entry = ServerEntry { table: &keys, name: KITBAG, value: &value };
                 text = merge(&text, &entry, Others::Keep).map_err(untouched)?;
@@ -423,7 +433,7 @@ impl FileChanges<'_> {
             let tables = file.tables.iter().enumerate().map(|(at_table, table)| {
                 let mut names: Vec<_> =
                     self.moved(at, at_table).into_iter().map(str::to_owned).collect();
-                if !names.is_empty() && !table.has_kitbag && !names.iter().any(|it| it == KITBAG) {
+                if self.gets_kitbag(at, at_table) && !names.iter().any(|it| it == KITBAG) {
                     names.push(KITBAG.to_owned());
                 }
                 (table.keys.clone(), names)

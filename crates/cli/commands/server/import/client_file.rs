@@ -25,6 +25,9 @@ const CLIENTS: [Client; 8] = [
     Client::Windsurf,
 ];
 
+/// The table of Claude Code with the settings of each project, in the user's file.
+const PROJECTS: &str = "projects";
+
 /// Tables of servers in a file of an unknown client, and a client that writes such a table.
 const TABLES: [(&[&str], Client); 4] = [
     (&["mcpServers"], Client::Generic),
@@ -115,7 +118,7 @@ impl ImportSource {
                 let read = |(path, layer): &&(PathBuf, Layer)| {
                     let mut tables = vec![(vec![client.table().to_owned()], *layer)];
                     if *client == Client::ClaudeCode && *layer == Layer::User && !is_user {
-                        let keys = ["projects", "", client.table()].map(str::to_owned).to_vec();
+                        let keys = [PROJECTS, "", client.table()].map(str::to_owned).to_vec();
                         tables.push((keys, Layer::Workspace));
                     }
                     ClientFile::read(*client, path, tables, workspace)
@@ -196,9 +199,9 @@ impl ClientFile {
         let mut file = Self { client, path: path.to_owned(), original, tables: Vec::new() };
         for (mut keys, layer) in tables {
             if let [first, project, _] = &mut keys[..]
-                && project.is_empty()
+                && first == PROJECTS
             {
-                let Some(own) = project_of(&whole[&**first], workspace) else { continue };
+                let Some(own) = project_of(&whole[PROJECTS], workspace) else { continue };
                 *project = own;
             }
             let found = keys.iter().try_fold(&whole, |value, key| value.get(key));
@@ -218,7 +221,7 @@ impl ClientFile {
                 FileFormat::Toml | FileFormat::Yaml => Vec::new(),
             };
             file.tables.push(ServersTable {
-                is_shared: layer == Layer::Workspace && keys.len() == 1,
+                is_shared: layer == Layer::Workspace && keys[0] != PROJECTS,
                 layer,
                 has_kitbag: servers.values().any(merge::starts_kitbag),
                 servers: servers.iter().map(|(name, it)| (name.clone(), it.clone())).collect(),
