@@ -52,20 +52,12 @@ impl Original {
     /// Replaces the content and returns the path of a backup copy.
     #[cfg(feature = "serve")]
     pub(crate) fn replace_with_backup(&self, content: &[u8]) -> io::Result<Option<PathBuf>> {
-        self.put(content, |old| self.copy_of(old).map(Some))
-    }
-
-    /// Writes a backup copy and returns its path. `None`: the file does not exist.
-    #[cfg(feature = "serve")]
-    pub(crate) fn copy(&self) -> io::Result<Option<PathBuf>> {
-        self.content.as_ref().map(|content| self.copy_of(content)).transpose()
-    }
-
-    #[cfg(feature = "serve")]
-    fn copy_of(&self, content: &[u8]) -> io::Result<PathBuf> {
-        let copy = new_file::write(self.directory(), content, Some(&self.permissions()?))?;
-        let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
-        backup.ok_or_else(|| io::Error::other(format!("it already has {BACKUPS} backups")))
+        self.put(content, |old| {
+            let copy = new_file::write(self.directory(), old, Some(&self.permissions()?))?;
+            let backup = new_file::persist(copy, (1..=BACKUPS).map(|number| self.backup(number)))?;
+            let full = || io::Error::other(format!("it already has {BACKUPS} backups"));
+            backup.ok_or_else(full).map(Some)
+        })
     }
 
     /// Replaces the content after `keep` has run on the old file.

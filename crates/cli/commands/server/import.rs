@@ -385,8 +385,7 @@ impl FileChanges<'_> {
         }
         for (at, (file, text)) in self.files.iter().zip(&texts.files).enumerate() {
             let Some(after) = text else { continue };
-            let failed = |source| CliError::Save { path: file.path.display().to_string(), source };
-            let Some(backup) = file.original.copy().map_err(failed)? else { continue };
+            let backup = record::back_up(&file.path, file.text().as_bytes())?;
             backups.push(backup.clone());
             let tables = file.tables.iter().enumerate().map(|(at_table, table)| {
                 let mut names: Vec<_> =

@@ -106,7 +106,7 @@ impl ImportSource {
                 let existing: Vec<_> = paths.iter().filter(|(path, _)| path.is_file()).collect();
                 if existing.is_empty() {
                     let paths: Vec<_> =
-                        paths.iter().map(|(path, _)| format!("`{}`", path.display())).collect();
+                        paths.iter().map(|(path, _)| display(path)).collect();
                     return Err(CliError::Usage(format!(
                         "{} has no configuration here: there is no {}",
                         name_of(*client),
@@ -124,8 +124,9 @@ impl ImportSource {
                 existing.iter().map(read).collect()
             }
             Self::File(path) => {
-                let path = std::path::absolute(path)
-                    .map_err(|source| CliError::Read { path: display(path), source })?;
+                let unreadable = |source| CliError::Read { path: display(path), source };
+                path.metadata().map_err(unreadable)?;
+                let path = std::path::absolute(path).map_err(unreadable)?;
                 let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
                 let is_inside = path.starts_with(workspace) || path.starts_with(root);
                 let layer = if is_inside && !is_user { Layer::Workspace } else { Layer::User };
@@ -150,7 +151,7 @@ impl ImportSource {
                 let mut file = ClientFile::read(client, &path, tables, workspace)?;
                 if file.tables.is_empty() {
                     let tables: Vec<_> =
-                        TABLES.iter().map(|(keys, _)| format!("`{}`", keys.join("."))).collect();
+                        TABLES.iter().map(|(keys, _)| keys.join(".")).collect();
                     return Err(CliError::Usage(format!(
                         "`{}` has no table {}",
                         shown(&display(&path)),
@@ -179,7 +180,7 @@ impl ClientFile {
         let original = Original::read(path).map_err(unreadable)?;
         let invalid = |why: &str| {
             CliError::Usage(format!(
-                "`{}` cannot be read, so nothing was imported: {why}",
+                "nothing was moved: `{}`: {why}",
                 shown(&display(path))
             ))
         };

@@ -137,7 +137,7 @@ impl Entry<'_> {
             ("auth", "it signs in with OAuth"),
         ] {
             if self.fields.get(key).is_some_and(|value| !is_empty(value)) {
-                return Err(format!("{why} (`{key}`), which kitbag does not do"));
+                return Err(format!("{why} (`{key}`), which kitbag does not support"));
             }
         }
         let mut notes = Vec::new();
@@ -280,7 +280,7 @@ impl Entry<'_> {
         let transport =
             self.transport(&["http", "streamable-http", "streamableHttp", "streamable_http"])?;
         if transport.is_none() && is_old {
-            return Err("its transport is SSE of 2024, which kitbag does not speak".into());
+            return Err("its transport is SSE, which kitbag does not support".into());
         }
         if self.fields.get("env").is_some_and(|env| !is_empty(env)) {
             notes.push("not moved: `env`, which a remote server does not get".into());
@@ -397,7 +397,7 @@ impl Entry<'_> {
             self.fields.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
         });
         match named {
-            Some("sse") => Err("its transport is SSE of 2024, which kitbag does not speak".into()),
+            Some("sse") => Err("its transport is SSE, which kitbag does not support".into()),
             Some(named) if !allowed.contains(&named) => {
                 Err(format!("its transport is `{}`", shown(named)))
             }

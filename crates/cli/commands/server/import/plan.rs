@@ -48,6 +48,7 @@ pub(super) struct PlannedServer {
     pub(super) values: Vec<String>,
     pub(super) notes: Vec<String>,
     pub(super) is_process: bool,
+    pub(super) is_enabled: bool,
 }
 
 /// A server that stays in the file of the client.
@@ -123,10 +124,7 @@ impl Plan {
                     }
                     let draft = match Draft::read(entry, &around) {
                         Ok(draft) => draft,
-                        Err(Rejection::IsKitbag) => {
-                            plan.left.push(left("it is kitbag itself".into()));
-                            continue;
-                        }
+                        Err(Rejection::IsKitbag) => continue,
                         Err(Rejection::Reason(reason)) => {
                             plan.left.push(left(reason));
                             continue;
@@ -270,6 +268,7 @@ impl Plan {
             values,
             notes,
             is_process,
+            is_enabled: draft.is_enabled,
         }
     }
 

@@ -1,8 +1,7 @@
 //! The record of an import, from which it can be undone.
 //!
-//! Records are in the state directory and private to the user. They contain the files after the
-//! import, and the configuration of kitbag before it. The previous file of the client, which may
-//! contain secrets, is only in the backup beside it.
+//! Records and backups are in the state directory and private to the user: a backup may contain
+//! secrets, and beside a file of the workspace it could be committed.
 
 use std::fs;
 use std::io;
@@ -14,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 use crate::files::new_file;
+
+/// Maximum number of backups of files with one name.
+const BACKUPS: u32 = 1_000;
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -85,6 +87,19 @@ impl ImportRecord {
         let full = || failed(io::Error::other("its numbers are taken"));
         new_file::persist(file, paths).map_err(failed)?.ok_or_else(full)
     }
+}
+
+/// Writes the backup of a file and returns its path.
+pub(super) fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, CliError> {
+    let directory = directory()?;
+    let failed = |source| CliError::Save { path: directory.display().to_string(), source };
+    create_private_directories(&directory).map_err(failed)?;
+    let copy = new_file::write(&directory, content, Some(&private_permissions()));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.trim_start_matches('.');
+    let paths = (1..=BACKUPS).map(|number| directory.join(format!("{name}.backup-{number}")));
+    let full = || failed(io::Error::other("it has too many backups"));
+    new_file::persist(copy.map_err(failed)?, paths).map_err(failed)?.ok_or_else(full)
 }
 
 impl StoredRecord {

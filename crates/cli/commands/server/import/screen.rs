@@ -1,5 +1,6 @@
 //! The text of an import for a person: the command lines first.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kitbag::base::shell;
@@ -85,14 +86,12 @@ pub(super) fn report(
         let paths = paths.iter().map(|path| shown(&path.display().to_string()).to_string());
         paths.collect::<Vec<_>>().join(", ")
     };
-    let mut names: Vec<_> = plan.servers.iter().map(|server| server.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let update = ["kitbag", "update"].into_iter().chain(names.iter().copied());
+    let names: BTreeSet<_> = plan.servers.iter().map(|server| server.name.as_str()).collect();
+    let names: Vec<_> = names.into_iter().collect();
     let mut lines =
         vec![format!("Moved {}.", names.join(", ")), format!("Changed: {}", paths(files))];
     if !backups.is_empty() {
-        lines.push(format!("Previous version of the client's file: {}", paths(backups)));
+        lines.push(format!("Backup: {}", paths(backups)));
     }
     lines.push(format!(
         "Undo it with `{}`.",
@@ -101,13 +100,9 @@ pub(super) fn report(
     output::data(&lines.join("\n"))?;
     if plan.secrets.iter().any(|secret| secret.value.is_some()) {
         output::note(
-            "the backup contains the secrets in plain text; delete it when everything works (then \
-             the import cannot be undone)",
+            "the backup contains the secrets in plain text, readable for you only; delete it when \
+             everything works (then the import cannot be undone)",
         );
     }
-    output::note(&format!(
-        "the servers offer no tool until you have seen their tools: `{}`",
-        shell::command(update)
-    ));
     Ok(())
 }

@@ -84,7 +84,10 @@ pub(super) fn without(text: &str, kind: &str, names: &[String]) -> Result<String
             document.set_trailing(format!("{}\n{end}", kept.join("\n")));
         }
     }
-    Ok(document.to_string())
+    let left = document.to_string();
+    // The gap above a removed table.
+    let start = if text.starts_with('\n') { &*left } else { left.trim_start_matches('\n') };
+    Ok(start.to_owned())
 }
 
 /// Returns the tables of tools that `after` has in addition.

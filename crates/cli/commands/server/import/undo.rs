@@ -127,7 +127,11 @@ fn restored<'a>(file: &'a RecordedFile, workspace: &Path) -> Result<Restored<'a>
         merged.or_else(|| file.content.removed_from(current, &file.after))
     });
     match merged {
-        Some(merged) => Ok(Restored { file, content: Some(merged), original, is_edited: true }),
+        Some(merged) => {
+            let is_left = before.is_some() || !merged.trim().is_empty();
+            let content = is_left.then_some(merged);
+            Ok(Restored { file, content, original, is_edited: true })
+        }
         None => {
             let backup = match &file.before {
                 Before::Backup(backup) => {
