@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use kitbag_config::{
-    Config, ConfiguredTool, DiagnosticKind, OFF_BY_DEFAULT, ToolSource, secret_destinations,
+    Config, ConfiguredServer, ConfiguredTool, DiagnosticKind, Layer, OFF_BY_DEFAULT, ToolSource,
+    secret_destinations,
 };
 use kitbag_fs_guard::canonical;
+use kitbag_policy::server::ServerName;
 use kitbag_policy::{KINDS, SecretGrant};
 use kitbag_toolbox::consent::{
-    Ability, RequestItem, Requester, Risk, Surroundings, imitated, kind_items, place, quoted,
-    surroundings,
+    Ability, RequestItem, Requester, Risk, Surroundings, definition_items, imitated,
+    kind_items, place, quoted, server_items, surroundings,
 };
 
 /// Returns all requests in the files of the workspace: for each tool its definition and its
@@ -19,6 +21,10 @@ pub(crate) fn request_items(config: &Config) -> Vec<RequestItem> {
     let home = config.home().map(canonical);
     let asker = Asker { config, root, home };
     let mut items = Vec::new();
+    // A server comes first: its command line is the worst that a workspace can request.
+    for server in config.servers.values().filter(|server| server.layer == Layer::Workspace) {
+        items.extend(asker.server(server));
+    }
     for tool in config.tools.values() {
         items.extend(asker.tool_itself(tool));
         for kind in KINDS.iter().map(|kind| kind.key) {
@@ -73,8 +79,14 @@ fn is_own(config: &Config, tool: &ConfiguredTool) -> bool {
     match &tool.source.value {
         ToolSource::Local(local) => config.is_of_workspace(&local.wasm.origin),
         ToolSource::Script(script) => config.is_of_workspace(&script.path.origin),
+        ToolSource::Server(tool) => tool.layer == Layer::Workspace,
         ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => false,
     }
+}
+
+/// Returns whether a tool belongs to a server.
+fn of_server(tool: &ConfiguredTool, server: &ServerName) -> bool {
+    matches!(&tool.source.value, ToolSource::Server(tool) if tool.server == *server)
 }
 
 /// The workspace, for describing its requests.
@@ -105,6 +117,22 @@ impl Asker<'_> {
                 of_tool(tool, &line).with_ability(Ability::Secrets).with_risk(Risk::Secret)
             }));
         }
+        items
+    }
+
+    /// Returns the requests of a server: its address, its access, and the texts of its tools.
+    fn server(&self, server: &ConfiguredServer) -> Vec<RequestItem> {
+        let name = &server.name;
+        let Some(address) = server.address.as_ref().filter(|_| server.enable.value) else {
+            return Vec::new();
+        };
+        let mut items = server_items(name, &address.value, &self.surroundings());
+        let tools = || self.config.tools.values().filter(|tool| of_server(tool, name));
+        let definitions = tools().filter_map(|tool| match &tool.source.value {
+            ToolSource::Server(tool) => Some(&*tool.definition),
+            _ => None,
+        });
+        items.extend(definition_items(name, definitions));
         items
     }
 

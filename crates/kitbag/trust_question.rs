@@ -226,6 +226,7 @@ fn changed(items: Vec<RequestItem>, then: &[String]) -> Vec<RequestItem> {
 fn loosened(change: &TrustChange) -> RequestItem {
     let requester = match &change.subject {
         TrustSubject::Tool(name) => Requester::Tool(name.to_string()),
+        TrustSubject::Server(name) => Requester::Server(name.to_string()),
         TrustSubject::Topic(id) => Requester::Topic(id.clone()),
         TrustSubject::Workspace => Requester::Workspace,
     };

@@ -58,10 +58,11 @@ pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdv
 pub use config::rows::Row;
 pub use config::{
     Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
-    ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest, LockedTool,
-    NameResolution, Network, Output, Parameter, ParameterType, Parameters, Person, PersonName,
-    PersonNameError, Recorded, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
-    SecretStoreKind, Template, ToolApproval, ToolRate, ToolSource, Topic, Trust,
+    ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
+    LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType, Parameters,
+    Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile, ScreenAction, Screening,
+    ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool, Template, ToolApproval, ToolRate,
+    ToolSource, Topic, Trust, address_words, confinement_words, server_tool_name,
     secret_destinations, set_secret_command,
 };
 pub use format::parse::dismantle;
@@ -72,7 +73,7 @@ pub use layers::origin::{Origin, Sourced};
 pub use layers::path::settled;
 pub use layers::toolsets::{Disabled, OFF_BY_DEFAULT, TOOLSETS, Toolsets};
 pub use read::file::{Layer, MAX_BYTES as FILE_BYTES, SourceFile};
-pub use read::lock::Lock;
+pub use read::lock::{Lock, check_definitions};
 pub use read::sources::{
     BuiltinTool, CallGrants, ComponentTool, PYTHON, Proposal, ScriptFile, Sources, TRUST_VARIABLE,
     TrustSource, VARIABLES, Variables,

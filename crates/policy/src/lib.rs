@@ -18,6 +18,7 @@ mod kind;
 mod rate;
 pub mod screening;
 mod secret;
+pub mod server;
 mod storage;
 pub mod tools;
 mod variable;

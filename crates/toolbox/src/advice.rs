@@ -285,8 +285,8 @@ impl ToolboxError {
             Self::Disabled { name, reason } => {
                 format!("the tool `{name}` is {}", disabled(reason))
             }
-            Self::NotAsRecorded { tool, .. } => {
-                let action = format!("look at `{}`", shell::command(["kitbag", "update", tool]));
+            Self::NotAsRecorded { tool, update, .. } => {
+                let action = format!("look at `{}`", shell::command(["kitbag", "update", update]));
                 format!("kitbag does not run the tool `{tool}`: it changed; {}", ask(&action))
             }
             Self::Load { tool, source } => {

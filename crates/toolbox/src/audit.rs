@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kitbag_base::text::{escape, is_hidden, shown};
-use kitbag_config::{Audit, Config};
+use kitbag_config::{Audit, Config, ServerTool};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::canonical;
 use kitbag_host::{Completion, Component, FileActivity, LOOKUP, PathList, Refusal, Refusals};
@@ -209,6 +209,11 @@ impl Audited {
     pub(crate) fn component(&self, component: &Component, toolset: Option<&str>) {
         let own = || format!("{} of kitbag {}", toolset?, env!("CARGO_PKG_VERSION")).into();
         self.known().head.component = component.digest().or_else(own);
+    }
+
+    /// Records the server that is called.
+    pub(crate) fn server(&self, tool: &ServerTool) {
+        self.known().head.component = Some(format!("server {}", tool.source()));
     }
 
     /// Records the effects of a run. `has_tool` returns true if a tool of that name exists.

@@ -9,12 +9,14 @@
 mod grants;
 mod imitation;
 mod render;
+mod servers;
 mod summary;
 
 pub use grants::{grant_items, kind_items, request_item, surroundings};
 pub use imitation::imitated;
 pub use kitbag_policy::consent::{Ability, Risk, Severity, Surroundings, place, quoted};
 pub use render::{ScreenSize, cut_barred};
+pub use servers::{definition_items, hidden_characters, imitation_items, server_items};
 
 /// A request for consent, for a person to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub struct RequestItem {
 pub enum Requester {
     /// A tool, by its name.
     Tool(String),
+    /// An MCP server, by its name.
+    Server(String),
     /// A topic, by its id.
     Topic(String),
     /// The workspace as a whole.
@@ -133,7 +137,7 @@ impl Requester {
     /// next to a question.
     fn name(&self) -> String {
         match self {
-            Self::Tool(name) => quoted(name),
+            Self::Tool(name) | Self::Server(name) => quoted(name),
             Self::Topic(_) => "a topic".to_owned(),
             Self::Workspace => "the workspace".to_owned(),
         }

@@ -56,6 +56,8 @@ pub enum ToolboxError {
         tool: String,
         /// The difference, and how to display it.
         reason: String,
+        /// The argument of `kitbag update`.
+        update: String,
     },
     /// The component has no tool of the configured name, or cannot be called in the configured form.
     #[error("kitbag cannot call the tool `{tool}`: {reason}")]

@@ -36,6 +36,7 @@ pub use registry::tool::{KnownTool, Summary, Tool};
 pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
+pub use sources::server::reach as server_reach;
 
 #[cfg(test)]
 mod tests;

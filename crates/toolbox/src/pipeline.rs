@@ -13,6 +13,7 @@ pub(crate) mod nested_calls;
 mod prepare;
 mod record;
 mod run;
+mod server;
 pub(crate) mod temporary;
 
 pub(crate) use prepare::check_arguments;

@@ -30,6 +30,7 @@ use crate::builtins::Builtin;
 use crate::error::{NearestTool, ToolboxError};
 use crate::registry::tool::Tool;
 use crate::sources::native::{Native, NativeTool};
+use crate::sources::server::ServerPool;
 
 /// The tools of one configuration, ready for calls.
 ///
@@ -61,6 +62,8 @@ pub(crate) struct ToolboxState {
     pub(crate) storage: Option<Storage>,
     /// Paths of components without links. The host does not follow links.
     pub(crate) plain: Mutex<HashSet<OsString>>,
+    /// The connections to servers.
+    pub(crate) servers: ServerPool,
 }
 
 /// The tools of the embedding program, by name.
@@ -75,6 +78,7 @@ pub(crate) struct ReloadState {
     pub(crate) counts: Arc<Counts>,
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) servers: ServerPool,
 }
 
 /// The resolved tools. They are the same for every call, until the component whose description was
@@ -106,7 +110,7 @@ impl Toolbox {
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
-        let kept = ReloadState { counts, auditor, approvals };
+        let kept = ReloadState { counts, auditor, approvals, servers: ServerPool::default() };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
@@ -115,7 +119,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        ReloadState { counts, auditor, approvals }: ReloadState,
+        ReloadState { counts, auditor, approvals, servers }: ReloadState,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -143,6 +147,7 @@ impl Toolbox {
             #[cfg(feature = "storage")]
             storage,
             plain,
+            servers,
         };
         Self(Arc::new(state), events)
     }
@@ -198,7 +203,8 @@ impl ToolboxState {
             ToolSource::Builtin { .. }
             | ToolSource::Local(_)
             | ToolSource::Script(_)
-            | ToolSource::Bytes(_) => None,
+            | ToolSource::Bytes(_)
+            | ToolSource::Server(_) => None,
         }
     }
 

@@ -5,3 +5,4 @@ mod component;
 pub(crate) mod native;
 mod program;
 pub(crate) mod script;
+pub(crate) mod server;

@@ -29,6 +29,7 @@ use self::table::ToolTable;
 use self::tool_files::ToolFiles;
 use self::wording::Group;
 use self::workspace_trust::TrustBefore;
+use crate::commands::consent::servers::add::{ServerArgs, Shared};
 use crate::commands::{Global, built, limits_now};
 use crate::console::consent::{self, Choice};
 use crate::console::output;
@@ -44,14 +45,20 @@ Examples:
   kitbag add weather.wasm --yes --grant requested
   kitbag add --from jp .jp/config.toml --tool word_stats
   kitbag add --from hyper-mcp ~/.config/hyper-mcp/config.json --tool time
+  kitbag add db --read . --write data -- mcp-server-sqlite --db-path data/app.db
+  kitbag add docs https://mcp.example.com/mcp --secret docs
 
 kitbag also reads a manifest in the directory or beside the component: one of its own,
 skill.toml, manifest.yaml, manifest.toml, NAME.capabilities.json, policy.yaml or act.toml, or
 else the manifest in a component for ACT. It shows the requested grants of the manifest; they
-grant nothing.")]
+grant nothing.
+
+An MCP server is added by its name and its URL, or its name and the command that starts it.
+Without --confine, --read, --write or --network its process has all of your rights.")]
 pub(crate) struct Args {
-    /// The component, the directory that contains it, or with --from a configuration
-    #[arg(value_name = "FILE.wasm | DIR")]
+    /// The component, the directory that contains it, with --from a configuration, or the name of an
+    /// MCP server
+    #[arg(value_name = "FILE.wasm | DIR | NAME")]
     path: PathBuf,
     /// Import a tool from the configuration of another program
     #[arg(long, value_name = "PROGRAM")]
@@ -75,6 +82,8 @@ pub(crate) struct Args {
     /// Grant nothing, or the requested grants [default: ask; nothing with --yes]
     #[arg(long, value_name = "GRANTS")]
     grant: Option<GrantFlag>,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -88,6 +97,15 @@ enum GrantFlag {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        if self.server.is_server() {
+            return self.add_server(&global);
+        }
+        if let Some(option) = self.server.option() {
+            return Err(CliError::Usage(format!(
+                "`{option}` is for an MCP server: `kitbag add NAME URL`, or `kitbag add NAME -- \
+                 COMMAND`"
+            )));
+        }
         // Also reads untrusted settings, because no tool of the workspace is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
@@ -130,6 +148,22 @@ impl Args {
             false => report(&requested, &found, &granted)?,
         }
         Ok(Exit::Done)
+    }
+
+    /// Adds an MCP server.
+    fn add_server(&self, global: &Global) -> Result<Exit, CliError> {
+        let Self { path, from, name, tool, user, yes, all, grant, server } = self;
+        let options = [
+            ("--from", from.is_some()),
+            ("--name", name.is_some()),
+            ("--tool", tool.is_some()),
+            ("--grant", grant.is_some()),
+        ];
+        if let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(CliError::Usage(format!("`{option}` is for a component, not for a server")));
+        }
+        let name = path.to_str().unwrap_or_default();
+        server.add(name, &Shared { user: *user, yes: *yes, all: *all }, global)
     }
 
     /// Reads the requests of one tool, and checks that they can be written.
@@ -473,6 +507,7 @@ fn check_free(
             }
         }
         ToolSource::Script(script) => format!("the script `{}`", place.shown(&script.path.value)),
+        ToolSource::Server(tool) => format!("a tool of the server `{}`", tool.server),
         ToolSource::Bytes(_) | ToolSource::Native => "another tool".to_owned(),
     };
     Err(taken(name, &holder))
@@ -536,7 +571,7 @@ impl Addition<'_> {
             return Ok(());
         }
         let changed = locked.changed(Some((&path, Some(self.source.component.digest))));
-        trusted.extend(global, &self.name, &changed)
+        trusted.extend(global, &format!("tool `{}`", self.name), &changed)
     }
 
     /// Returns the JSON for `--json`, with the granted grants after the tool was added.

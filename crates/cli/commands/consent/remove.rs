@@ -17,6 +17,7 @@ use crate::commands::Global;
 use crate::commands::consent::add::tool_files::{LockedToolFiles, ToolFiles};
 use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, table};
+use crate::commands::consent::servers::{self, added_name};
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -24,14 +25,19 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kitbag remove weather")]
 pub(crate) struct Args {
-    /// The name of the tool, as `kitbag list` shows it
-    tool: ToolName,
+    /// The name of the tool or the MCP server, as `kitbag list` shows it
+    #[arg(value_parser = added_name)]
+    name: String,
 }
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
-        let name = &self.tool;
-        let place = self.place(&global)?;
+        if let Some(exit) = servers::remove::remove(&global, &self.name)? {
+            return Ok(exit);
+        }
+        let name = &ToolName::new(&*self.name)
+            .map_err(|error| CliError::Usage(error.to_string()))?;
+        let place = self.place(name, &global)?;
         let mut locked = place.lock_leniently()?;
         let path = component(&place, &locked, name);
         // Removes all of the tool or nothing: the table must be found first.
@@ -74,7 +80,7 @@ impl Args {
             && let Some(trusted) = trusted.filter(|trusted| !matches!(trusted, TrustBefore::None))
         {
             let component = is_own.then_some((&*path, None));
-            trusted.extend(&global, name, &locked.changed(component))?;
+            trusted.extend(&global, &format!("tool `{name}`"), &locked.changed(component))?;
         }
         if global.json {
             output::json(&json!({ "name": name, "wasm": path, "config": place.config }))?;
@@ -92,8 +98,7 @@ impl Args {
     }
 
     /// Returns the files that hold the tool: those of the workspace, or of the user.
-    fn place(&self, global: &Global) -> Result<ToolFiles, CliError> {
-        let name = &self.tool;
+    fn place(&self, name: &ToolName, global: &Global) -> Result<ToolFiles, CliError> {
         // Also reads an untrusted configuration, because no tool is called.
         let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
         let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());

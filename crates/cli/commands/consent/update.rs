@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use kitbag::Config;
 use kitbag::base::shell;
 use kitbag::base::text::shown as escaped;
 use kitbag::config::{Disabled, Layer, LockedManifest, LockedTool, Network, ToolSource};
 use kitbag::contract::{Description, ErrorKind, ToolName};
 use kitbag::host::{DescribeResult, read_component};
 use kitbag::policy::RequestedGrants;
+use kitbag::policy::server::ServerName;
 use kitbag::toolbox::consent::{
     Attachment, Consent, RequestChange, RequestItem, Requester, request_item,
 };
@@ -22,6 +24,8 @@ use crate::commands::consent::add::trial;
 use crate::commands::consent::add::wording::Reader;
 use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, recorded};
+use crate::commands::consent::servers::added_name;
+use crate::commands::consent::servers::update::{Options, update};
 use crate::commands::{Global, built, limits_now};
 use crate::console::consent;
 use crate::console::output;
@@ -33,11 +37,14 @@ use crate::exit::Exit;
 Examples:
   kitbag update weather
   kitbag update weather ~/Downloads/weather-1.3.wasm
+  kitbag update db
 
-Grants do not change: newly requested grants are shown for you to add.")]
+Grants do not change: newly requested grants are shown for you to add. Of an MCP server, the
+difference between its present and its recorded tools is shown.")]
 pub(crate) struct Args {
-    /// The name of the tool, as `kitbag list` shows it
-    tool: ToolName,
+    /// The name of the tool or the MCP server, as `kitbag list` shows it
+    #[arg(value_parser = added_name)]
+    name: String,
     /// Replace the component with this one, or with the one in this directory
     #[arg(value_name = "FILE.wasm | DIR")]
     path: Option<PathBuf>,
@@ -57,7 +64,15 @@ impl Args {
         // Reads all recorded tools, including those not in effect, because no tool is called.
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
-        let name = &self.tool;
+        if let Some(name) = self.server(config) {
+            if self.path.is_some() {
+                let why = format!("`{name}` is an MCP server, which has no component");
+                return Err(CliError::Usage(why));
+            }
+            return update(&global, &name, Options { yes: self.yes, all: self.all });
+        }
+        let name = &ToolName::new(&*self.name)
+            .map_err(|error| CliError::Usage(error.to_string()))?;
         let Some(tool) = config.tools.get(name.as_str()) else {
             let known = config.tools.keys().map(ToolName::as_str);
             let near = kitbag::base::text::nearest(name.as_str(), known);
@@ -71,6 +86,13 @@ impl Args {
                 Finding { about, text: reason.to_string(), kind: ErrorKind::Configuration };
             let hint = "nothing was recorded".to_owned();
             return Err(CliError::Hinted { error: Box::new(CliError::Faulty(finding)), hint });
+        }
+        if let ToolSource::Server(of) = &tool.source.value {
+            return Err(CliError::Usage(format!(
+                "`{name}` is a tool of the server `{}`; run `{}`",
+                of.server,
+                shell::command(["kitbag", "update", of.server.as_str()])
+            )));
         }
         let ToolSource::Local(local) = &tool.source.value else {
             return Err(CliError::Usage(format!("`{name}` has no component file to record")));
@@ -177,7 +199,7 @@ impl Args {
         }
         if place.layer == Layer::Workspace {
             let changed = locked.changed(Some((path, Some(new.component))));
-            trusted.extend(&global, name, &changed)?;
+            trusted.extend(&global, &format!("tool `{name}`"), &changed)?;
         }
         match global.json {
             true => {
@@ -189,6 +211,16 @@ impl Args {
             false => output::data(&format!("Recorded {name} in {}.", place.shown(&place.lock)))?,
         }
         Ok(Exit::Done)
+    }
+}
+
+impl Args {
+    /// Returns the server that the name is for. A tool with a component has precedence.
+    fn server(&self, config: &Config) -> Option<ServerName> {
+        let name = ServerName::new(&*self.name).ok()?;
+        let tool = config.tools.get(name.as_str());
+        let is_component = tool.is_some_and(|it| matches!(it.source.value, ToolSource::Local(_)));
+        (config.servers.contains_key(&name) && !is_component).then_some(name)
     }
 }
 
@@ -460,7 +492,7 @@ fn imports(old: &[String], new: &[String]) -> Vec<String> {
 }
 
 /// Returns the lines that differ between two strings, in their order.
-fn changed_lines(old: &str, new: &str) -> Vec<String> {
+pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (old, new) = (&old[same..], &new[same..]);

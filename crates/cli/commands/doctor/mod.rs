@@ -10,6 +10,7 @@ mod directories;
 mod machine;
 #[cfg(feature = "serve")]
 mod server;
+mod servers;
 mod tools;
 
 #[cfg(feature = "serve")]
@@ -62,6 +63,7 @@ impl Args {
             checks.push(tools::server_memory(config, machine::available_memory()));
             checks.push(tools::trust(config));
             checks.push(tools::secrets(config));
+            checks.extend(servers::checks(config));
         }
         checks.push(tools::call());
         checks.push(machine::program());

@@ -70,7 +70,9 @@ impl Examination {
 
     fn load(&mut self, toolbox: &Toolbox, as_json: bool) {
         let config = toolbox.config();
+        let of_servers = config.servers.values().flat_map(|server| &server.warnings);
         let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
+        let unsure = unsure.chain(of_servers);
         self.warnings.extend(unsure.map(ToString::to_string));
         self.trust_notice = config.trust_notice();
         let is_skipped =

@@ -1,14 +1,17 @@
 //! `kitbag describe`.
 
+mod server;
+
 use std::fmt::Write as _;
 
 use kitbag::Tool;
 use kitbag::base::format_duration;
 use kitbag::base::shell;
 use kitbag::base::text::{printable, shown};
-use kitbag::config::{Disabled, Origin, Sourced, ToolRate, ToolSource};
+use kitbag::config::{Disabled, Origin, Sourced, ToolRate, ToolSource, address_words};
 use kitbag::host::Lane;
 use kitbag::policy::Kind;
+use kitbag::toolbox::consent::quoted;
 use serde_json::{Value, json};
 
 use crate::commands::{Global, LimitArgs, ToolArg, warn, warn_description};
@@ -21,7 +24,8 @@ use crate::exit::Exit;
 #[command(after_help = "\
 Examples:
   kitbag describe learn
-  kitbag describe ./word_count.wasm")]
+  kitbag describe ./word_count.wasm
+  kitbag describe db")]
 pub(crate) struct Args {
     #[command(flatten)]
     tool: ToolArg,
@@ -31,6 +35,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
+        if let Some(described) = server::described(&self.tool, &global)? {
+            return Ok(described);
+        }
         let called = self.tool.as_typed();
         let (kitbag, name) = self.tool.kitbag(&global, self.limits)?;
         let describe = |events| kitbag.toolbox().with_events(events).tool_or_disabled(&name);
@@ -133,6 +140,7 @@ fn as_text(tool: &Tool) -> String {
         ToolSource::Script(script) => {
             format!("{} ({})\n", tool.name, shown(&script.path.value.to_string_lossy()))
         }
+        ToolSource::Server(of) => format!("{} (tool {} of the server `{}`)\n", tool.name, quoted(&of.tool), of.server),
         ToolSource::Bytes(_) => format!("{} (bytes)\n", tool.name),
         ToolSource::Native => format!("{} (native)\n", tool.name),
         ToolSource::Local(local) if local.wasm.origin == Origin::Caller => {
@@ -171,7 +179,13 @@ fn as_text(tool: &Tool) -> String {
     // A built-in has its requested grants. Some of its directories depend on the call.
     let (per_call, requested): (Vec<_>, Vec<_>) =
         requests.partition(|request| is_builtin && request.is_given_by_call());
-    section("Grants", tool.grants.origin(), &tool.grants.value.lines(&per_call).join("\n"));
+    if let ToolSource::Server(of) = &tool.source {
+        let access = format!("the server {}", address_words(&of.address));
+        section("Access", &Origin::Default, &access);
+    } else {
+        let grants = tool.grants.value.lines(&per_call).join("\n");
+        section("Grants", tool.grants.origin(), &grants);
+    }
     if !requested.is_empty() {
         let requested: Vec<_> = requested.iter().map(ToString::to_string).collect();
         section("Requested grants", &Origin::Tool, &requested.join("\n"));
@@ -245,6 +259,7 @@ fn as_json(tool: &Tool, disabled: Option<&Disabled>) -> Value {
             ToolSource::Script(script) => json!({ "script": script.path.value }),
             ToolSource::Bytes(_) => json!({ "bytes": true }),
             ToolSource::Native => json!({ "native": true }),
+            ToolSource::Server(of) => json!({ "server": of.server, "tool": of.tool }),
         },
         "lane": tool.lane,
         "title": text(&tool.title),

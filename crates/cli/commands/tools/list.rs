@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kitbag::base::text::{nearest, printable, shown};
-use kitbag::config::{Disabled, TOOLSETS};
+use kitbag::config::{Disabled, TOOLSETS, ToolSource, address_words};
 use kitbag::host::Lane;
 use kitbag::{Summary, Toolbox};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json")]
 pub(crate) struct Args {
-    /// Show only this tool, or the tools of this toolset [default: all]
+    /// Show only this tool, or the tools of this toolset or MCP server [default: all]
     names: Vec<String>,
 }
 
@@ -34,10 +34,12 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(LimitArgs::default())?;
         let toolbox = kitbag.toolbox();
-        let summaries: Vec<_> = toolbox.all_summaries().filter(|tool| self.has(tool)).collect();
+        let has = |tool: &Summary| self.has(tool) || self.has_server(tool, toolbox);
+        let summaries: Vec<_> = toolbox.all_summaries().filter(has).collect();
         if let Some(name) = self.names.iter().find(|name| !is_known(name, toolbox)) {
             let tools = toolbox.all_summaries().map(|tool| tool.name.to_string());
-            let names: Vec<_> = tools.chain(TOOLSETS.map(str::to_owned)).collect();
+            let servers = toolbox.config().servers.keys().map(ToString::to_string);
+            let names: Vec<_> = tools.chain(TOOLSETS.map(str::to_owned)).chain(servers).collect();
             let nearest = nearest(name, names.iter().map(String::as_str));
             let meant = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             let name = shown(name);
@@ -55,6 +57,13 @@ impl Args {
             *name == tool.name.as_str() || tool.toolset.as_ref().is_some_and(|own| own == name)
         };
         self.names.is_empty() || self.names.iter().any(is)
+    }
+
+    /// Returns whether a tool belongs to a server that is named.
+    fn has_server(&self, tool: &Summary, toolbox: &Toolbox) -> bool {
+        let tool = toolbox.config().tools.get(&tool.name).map(|tool| &tool.source.value);
+        let Some(ToolSource::Server(of)) = tool else { return false };
+        self.names.iter().any(|name| *name == of.server.as_str())
     }
 
     /// Prints the toolsets in order, then the tools without a toolset.
@@ -84,6 +93,7 @@ impl Args {
         let omitted = omitted(toolbox, &summaries);
         text.push_str(&Group::new(summaries).shown(OWN));
         text.push_str(&omitted);
+        text.push_str(&self.servers(toolbox));
         // Reasons common to all toolsets are shown once.
         let tools = toolbox.config().tools.values();
         let disabled = tools.filter_map(|tool| tool.disabled.as_ref());
@@ -113,9 +123,40 @@ fn omitted(toolbox: &Toolbox, summaries: &[Summary]) -> String {
     text
 }
 
-/// Returns whether a tool or a toolset has this name.
+impl Args {
+    /// Lists the servers: the process or the URL of each, and why it is off.
+    fn servers(&self, toolbox: &Toolbox) -> String {
+        let is_listed = |name: &str| self.names.is_empty() || self.names.iter().any(|it| it == name);
+        let servers = toolbox.config().servers.values();
+        let rows: Vec<_> = servers
+            .filter(|server| is_listed(server.name.as_str()))
+            .map(|server| {
+                let address = server.address.as_ref();
+                let words = address.map(|address| address_words(&address.value));
+                let off = server.disabled.as_ref().map(ToString::to_string);
+                let recorded = server.recorded.as_ref().map(|it| it.server.tools.len());
+                let tools = recorded.map(|count| match count {
+                    1 => "1 tool".to_owned(),
+                    count => format!("{count} tools"),
+                });
+                let state = off.or(tools).unwrap_or_default();
+                let text = [words.unwrap_or_default(), state];
+                let text: Vec<_> = text.into_iter().filter(|text| !text.is_empty()).collect();
+                vec![format!("  {}", server.name), shown(&text.join("; ")).to_string()]
+            })
+            .collect();
+        match rows.is_empty() {
+            true => String::new(),
+            false => format!("servers\n{}", output::aligned(&rows)),
+        }
+    }
+}
+
+/// Returns whether a tool, a toolset or a server has this name.
 fn is_known(name: &str, toolbox: &Toolbox) -> bool {
-    TOOLSETS.contains(&name) || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
+    TOOLSETS.contains(&name)
+        || toolbox.config().servers.contains_key(name)
+        || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
 }
 
 fn as_json(tool: Summary) -> serde_json::Value {

@@ -6,7 +6,7 @@ use kitbag::base::shell;
 use kitbag::base::text::{printable, shown};
 use kitbag::config::{
     Config, ConfiguredTool, DiagnosticKind, Disabled, GrantPlace, PathAdvice, PathRefusal,
-    ToolSource,
+    ServerTool, ToolSource, address_words,
 };
 use kitbag::policy::http::{Host, HttpRefusal};
 use kitbag::policy::tools::Alias;
@@ -83,6 +83,9 @@ impl Args {
             kitbag.toolbox().tool(&name)?;
             return Err(CliError::Usage(format!("tool `{name}` has no grants")));
         };
+        if let ToolSource::Server(of) = &tool.source.value {
+            return server_answer(tool, of, &global);
+        }
         let tool = &*kitbag.toolbox().settled(tool);
         let answer = match asked {
             WhyRequest::Request(request) => answer(config, tool, &request),
@@ -97,6 +100,25 @@ impl Args {
         }
         Ok(if answer.is_allowed { Exit::Done } else { Exit::Denied })
     }
+}
+
+/// Explains that a tool of a server has the access of its server, which no grant limits.
+fn server_answer(
+    tool: &ConfiguredTool,
+    of: &ServerTool,
+    global: &Global,
+) -> Result<Exit, CliError> {
+    let (name, server) = (&tool.name, &of.server);
+    let words = address_words(&of.address);
+    let text = format!(
+        "`{name}` is a tool of the server `{server}`, which {words}. kitbag checks its calls, but \
+         not what the server reaches: `confine` in `[servers.{server}]` limits that"
+    );
+    match global.json {
+        true => output::json(&json!({ "tool": name, "server": server, "access": words }))?,
+        false => output::data(&format!("{}\n", printable(&text)))?,
+    }
+    Ok(if of.address.has_all_rights() { Exit::Done } else { Exit::Denied })
 }
 
 /// Splits a request, which may be a single argument: `'GET https://a.example/'`.

@@ -12,6 +12,7 @@ mod record;
 pub(crate) mod rows;
 mod secret_files;
 mod secrets;
+mod server;
 mod tool;
 mod topic;
 mod trust;
@@ -30,6 +31,10 @@ pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
 };
+pub use server::{
+    ConfiguredServer, LockedServer, RecordedServer, ServerTool, address_words, confinement_words,
+    tool_name as server_tool_name,
+};
 pub(crate) use tool::writable;
 pub use tool::{
     BytesTool, ConfiguredTool, LocalTool, ScriptTool, ToolApproval, ToolRate, ToolSource,
@@ -46,6 +51,7 @@ use kitbag_base::ByteSize;
 use kitbag_contract::{ToolName, UnknownArguments};
 use kitbag_fs_guard::{Guard, GuardedPaths, Located, Owners, locate};
 use kitbag_policy::http::Deny;
+use kitbag_policy::server::ServerName;
 use kitbag_policy::{ApprovalRule, ClassRule, SecretName, SecretSource, is_of_class};
 
 use crate::layers::limits::EffectiveLimits;
@@ -131,6 +137,8 @@ pub struct Config {
     pub people: BTreeMap<PersonName, Person>,
     /// The toolsets, as switched by `[toolsets]`.
     pub toolsets: Toolsets,
+    /// The MCP servers by name, including disabled servers.
+    pub servers: BTreeMap<ServerName, ConfiguredServer>,
     /// The tools by name, including disabled tools.
     pub tools: BTreeMap<ToolName, ConfiguredTool>,
     /// The topics by id, including disabled topics.

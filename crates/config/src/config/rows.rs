@@ -3,13 +3,14 @@
 use kitbag_base::ByteSize;
 use kitbag_base::format_duration;
 use kitbag_contract::UnknownArguments;
+use kitbag_policy::server::{Confinement, ServerAddress, ServerValue, ServerVariable};
 use kitbag_policy::tools::ToolGrants;
 use kitbag_policy::{ApprovalRule, Placement, SecretPlace, SecretSource};
 use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    CommandTemplate, Config, ConfiguredGrants, ConfiguredTool, LeakAllowance, Parameter,
+    CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance, Parameter,
     Parameters, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
@@ -123,6 +124,10 @@ impl Config {
         if let Some(zone) = &self.toolsets.zone {
             rows.add(toolsets.key("time").key("zone"), zone, |zone| zone.as_str().into());
         }
+        let servers = root.key("servers");
+        for (name, server) in &self.servers {
+            rows.server(&servers.key(name.as_str()), server);
+        }
         let tools = root.key("tools");
         // A tool that is off with its toolset has no values in effect.
         let tools_in_effect = self
@@ -161,6 +166,32 @@ fn placement(placement: &Placement) -> Value {
         Placement::Query { name } => json!({ "query": name }),
         Placement::Path { text } => json!({ "path": text }),
     }
+}
+
+/// A variable of a server, in the form of the file.
+fn variable(variable: &ServerVariable) -> Value {
+    let name = variable.name.as_str();
+    match &variable.value {
+        ServerValue::Inherit => name.into(),
+        ServerValue::Text(text) => json!({ "name": name, "value": text }),
+        ServerValue::Secret(secret) => json!({ "name": name, "secret": secret.as_str() }),
+    }
+}
+
+/// A confinement, in the form of the file.
+fn confinement(confine: &Confinement) -> Value {
+    let Confinement { read, write, network, memory, processes } = confine;
+    let paths = |paths: &[std::path::PathBuf]| -> Value {
+        paths.iter().map(|path| path.to_string_lossy()).collect()
+    };
+    let mut value = json!({ "read": paths(read), "write": paths(write), "network": network });
+    if let Some(memory) = memory {
+        value["memory"] = memory.to_string().into();
+    }
+    if let Some(processes) = processes {
+        value["processes"] = (*processes).into();
+    }
+    value
 }
 
 struct Rows(Vec<Row>);
@@ -217,6 +248,44 @@ impl Rows {
         }
     }
 
+    fn server(&mut self, key: &KeyPath<'_>, server: &ConfiguredServer) {
+        let path = |path: &std::path::PathBuf| Value::from(path.to_string_lossy());
+        if let Some(address) = &server.address {
+            let mut row = |name: &str, value: Value| self.add(key.key(name), address, |_| value);
+            match &*address.value {
+                ServerAddress::Process(process) => {
+                    row("command", process.command.as_slice().into());
+                    row("directory", path(&process.directory));
+                    if !process.environment.is_empty() {
+                        row("env", process.environment.iter().map(variable).collect());
+                    }
+                    if let Some(confine) = &process.confine {
+                        row("confine", confinement(confine));
+                    }
+                }
+                ServerAddress::Remote(remote) => {
+                    row("url", remote.url.as_str().into());
+                    if let Some(secret) = &remote.secret {
+                        row("secret", secret.as_str().into());
+                    }
+                    if !remote.headers.is_empty() {
+                        let headers = remote.headers.iter().cloned();
+                        row("headers", headers.map(|(name, value)| (name, Value::from(value))).collect());
+                    }
+                }
+            }
+        }
+        for list in &server.tools {
+            self.add(key.key("tools"), list, |list| list.as_slice().into());
+        }
+        self.add(key.key("prefix"), &server.prefix, |prefix| prefix.as_str().into());
+        self.add(key.key("enable"), &server.enable, |enable| (*enable).into());
+        for (_, rule) in &server.approve {
+            self.add(key.key("approve"), rule, ApprovalRule::to_json);
+        }
+        self.add(key.key("idle"), &server.idle, |idle| format_duration(*idle).to_string().into());
+    }
+
     fn tool(&mut self, key: &KeyPath<'_>, tool: &ConfiguredTool) {
         let source = &tool.source;
         self.add(key.key("source"), source, |source| match source {
@@ -225,6 +294,7 @@ impl Rows {
             ToolSource::Script(_) => "script".into(),
             ToolSource::Bytes(_) => "bytes".into(),
             ToolSource::Native => "native".into(),
+            ToolSource::Server(tool) => tool.source().into(),
         });
         match &source.value {
             ToolSource::Builtin { name } => {
@@ -240,7 +310,7 @@ impl Rows {
                 });
                 self.text(key.key("replaces"), &script.replaces);
             }
-            ToolSource::Bytes(_) | ToolSource::Native => {}
+            ToolSource::Bytes(_) | ToolSource::Native | ToolSource::Server(_) => {}
         }
         if let Some(call) = source.value.component_call() {
             self.text(key.key("function"), &call.function);

@@ -13,6 +13,7 @@ use super::command::ComponentCall;
 use super::grants::ConfiguredGrants;
 use super::parameters::Parameters;
 use super::record::Recorded;
+use super::server::ServerTool;
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::{Origin, Sourced};
 use crate::layers::toolsets::Disabled;
@@ -89,6 +90,8 @@ pub enum ToolSource {
     Bytes(BytesTool),
     /// Code of the embedding program, without a file.
     Native,
+    /// A tool of an MCP server.
+    Server(ServerTool),
 }
 
 /// A tool whose component is in a file.
@@ -177,7 +180,10 @@ impl ConfiguredTool {
                 local.call = ComponentCall::default();
             }
             ToolSource::Script(script) => script.replaces = None,
-            ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {}
+            ToolSource::Builtin { .. }
+            | ToolSource::Bytes(_)
+            | ToolSource::Native
+            | ToolSource::Server(_) => {}
         }
         self.disabled = Some(reason);
         (self.title, self.description) = (None, None);
@@ -209,7 +215,7 @@ impl ToolSource {
     pub fn is_component(&self) -> bool {
         match self {
             Self::Local(_) | Self::Bytes(_) => true,
-            Self::Builtin { .. } | Self::Script(_) | Self::Native => false,
+            Self::Builtin { .. } | Self::Script(_) | Self::Native | Self::Server(_) => false,
         }
     }
 
@@ -218,7 +224,7 @@ impl ToolSource {
         match self {
             Self::Local(local) => local.replaces.as_ref(),
             Self::Script(script) => script.replaces.as_ref(),
-            Self::Builtin { .. } | Self::Bytes(_) | Self::Native => None,
+            Self::Builtin { .. } | Self::Bytes(_) | Self::Native | Self::Server(_) => None,
         }
     }
 
@@ -227,7 +233,7 @@ impl ToolSource {
         match self {
             Self::Local(local) => Some(&local.call),
             Self::Bytes(bytes) => Some(&bytes.call),
-            Self::Builtin { .. } | Self::Script(_) | Self::Native => None,
+            Self::Builtin { .. } | Self::Script(_) | Self::Native | Self::Server(_) => None,
         }
     }
 
@@ -238,7 +244,7 @@ impl ToolSource {
             Self::Local(local) => local.parameters.as_ref(),
             Self::Bytes(bytes) => bytes.parameters.as_ref(),
             Self::Script(script) => Some(&script.parameters),
-            Self::Builtin { .. } | Self::Native => None,
+            Self::Builtin { .. } | Self::Native | Self::Server(_) => None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod limits;
 pub(crate) mod parse;
 pub(crate) mod schema;
 mod secrets;
+mod server;
 pub(crate) mod span;
 mod tool;
 
@@ -23,6 +24,7 @@ pub(crate) use grants::{
 };
 pub(crate) use limits::LimitsConfig;
 pub(crate) use secrets::{PlaceholderPart, SecretConfig};
+pub(crate) use server::{ConfineConfig, ServerConfig, ServerVariableConfig};
 pub(crate) use tool::{ParameterConfig, ScriptConfig, SourceConfig, ToolConfig};
 
 use schemars::JsonSchema;
@@ -90,6 +92,10 @@ pub(crate) struct ConfigFile {
     /// its toolset.
     #[schemars(title = "Toolsets")]
     pub(crate) toolsets: Option<ToolsetsConfig>,
+    /// MCP servers whose tools kitbag offers, by name: lower-case letters, digits, `_` and `-`, at
+    /// most 32 characters. Those of a workspace take effect once you trust it.
+    #[schemars(title = "MCP servers")]
+    pub(crate) servers: Option<Table<ServerConfig>>,
     /// The tools, by the name that a model calls: letters, digits, `_` and `-`, at most 48
     /// characters.
     #[schemars(title = "Tools")]

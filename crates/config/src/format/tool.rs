@@ -1,7 +1,9 @@
 //! The form of a tool in a file: its table, its manifest, or the header of a script.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
 
 use super::approve::ApproveConfig;
 use super::grants::GrantsConfig;
@@ -16,8 +18,10 @@ use crate::report::Span;
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Tool")]
 pub(crate) struct ToolConfig {
-    /// `builtin` or `local`. Default: `builtin` for the name of a built-in, otherwise `local` if
-    /// `wasm` is set.
+    /// `builtin`, `local`, or the tool of an MCP server as `SERVER/TOOL`, which gets this name and
+    /// loses its own. Default: `builtin` for the name of a built-in, the tool of a server that has
+    /// this name, otherwise `local` if `wasm` is set.
+    #[schemars(extend("examples" = ["builtin", "local", "db/query"]))]
     pub(crate) source: Option<Written<SourceConfig>>,
     /// The built-in tool that gets this name and loses its own. Default: the built-in of this name.
     pub(crate) builtin: Option<Written<String>>,
@@ -102,14 +106,14 @@ pub(crate) struct ScriptConfig {
 }
 
 /// The source of a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceConfig {
     /// A tool that is part of kitbag.
     Builtin,
     /// A component of your own, at the path in `wasm`.
     Local,
+    /// The tool of a server, as `SERVER/TOOL`, or an unknown word.
+    Server(String),
 }
 
 /// An argument of a tool, or a part of one.
@@ -188,6 +192,31 @@ impl ToolConfig {
             ("wasm", wasm.as_ref().map(|written| written.span)),
         ];
         spans.into_iter().filter_map(|(key, span)| Some((key, span?)))
+    }
+}
+
+impl<'de> Deserialize<'de> for SourceConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(match text.as_str() {
+            "builtin" => Self::Builtin,
+            "local" => Self::Local,
+            _ => Self::Server(text),
+        })
+    }
+}
+
+impl JsonSchema for SourceConfig {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Source".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
     }
 }
 

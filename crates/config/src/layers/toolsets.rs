@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kitbag_base::shell;
 use kitbag_base::text::shown_path;
 use kitbag_contract::ToolName;
+use kitbag_policy::server::ServerName;
 
 use crate::layers::origin::{Origin, Sourced};
 use crate::report::text::own_file;
@@ -174,6 +176,29 @@ pub enum Disabled {
         /// The edit.
         cause: String,
     },
+    /// The server of the tool is off.
+    #[error("off with its server `{server}`, which is {reason}")]
+    Server {
+        /// The server.
+        server: ServerName,
+        /// The reason why the server is off.
+        reason: Box<Disabled>,
+    },
+    /// The server has no record, so its tools are not known.
+    #[error(
+        "not added yet; to see its tools and record them, run `{}`",
+        shell::command(["kitbag", "update", server.as_str()])
+    )]
+    NotRecorded {
+        /// The server.
+        server: ServerName,
+    },
+    /// The server belongs to a workspace, and is not within the ceiling of the user config.
+    #[error("disabled: {reason}")]
+    BeyondCeiling {
+        /// The access beyond the ceiling, and the way to allow it.
+        reason: Arc<str>,
+    },
     /// The tool is a script, and this binary has no Python.
     #[error("disabled: it is a script, and this kitbag was built without `python`")]
     NoPython,
@@ -188,7 +213,11 @@ pub enum Disabled {
 impl Disabled {
     /// Returns whether trust in the workspace would turn the tool on.
     pub fn is_trust(&self) -> bool {
-        matches!(self, Self::Untrusted | Self::UntrustedSwitch { .. } | Self::Edited { .. })
+        match self {
+            Self::Untrusted | Self::UntrustedSwitch { .. } | Self::Edited { .. } => true,
+            Self::Server { reason, .. } => reason.is_trust(),
+            _ => false,
+        }
     }
 }
 

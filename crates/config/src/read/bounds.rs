@@ -14,6 +14,9 @@ pub(crate) const TOOLS: usize = 2_000;
 /// The maximum number of tables of tools in the file of a workspace.
 pub(crate) const TABLES: usize = 2_000;
 
+/// The maximum number of servers in the file of a workspace.
+pub(crate) const SERVERS: usize = 64;
+
 /// The maximum number of topics in the file of a workspace.
 pub(crate) const TOPICS: usize = 500;
 
@@ -37,6 +40,17 @@ pub(super) fn bound_tables(
                 format!("is ignored, with {more} more: a file may have {TABLES} tables of tools");
             let names = beyond.iter().map(|entry| entry.key.value.clone()).collect();
             let piece = Piece::Tool(key.value.clone());
+            report.span_of(file, key.span, problem, (piece, names));
+        }
+    }
+    if let Some(servers) = &mut config.servers {
+        let beyond = servers.split_off(|_| true, SERVERS);
+        if let Some(Entry { key, .. }) = beyond.first() {
+            let more = beyond.len() - 1;
+            let problem =
+                format!("is ignored, with {more} more: a file may have {SERVERS} servers");
+            let names = beyond.iter().map(|entry| entry.key.value.clone()).collect();
+            let piece = Piece::Server(key.value.clone());
             report.span_of(file, key.span, problem, (piece, names));
         }
     }

@@ -3,27 +3,36 @@
 //! The lock file of a workspace is in `.kitbag`, the user's lock file is beside the user config.
 //! `kitbag add` and `kitbag update` write it. This module reads it and formats it.
 
+mod servers;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use kitbag_contract::ToolName;
+use kitbag_policy::server::ServerName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::{DIRECTORY, LOCK, LockedManifest, LockedTool, Recorded};
+use crate::config::{
+    DIRECTORY, LOCK, LockedManifest, LockedServer, LockedTool, Recorded, RecordedServer,
+};
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
 use crate::format::parse::{Form, parse};
 use crate::format::schema::schema_of;
 use crate::format::span::{Table, Written};
+use servers::LockedServerConfig;
+pub use servers::check_definitions;
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::report::text::missing_key;
 use crate::report::{ConfigErrors, Piece, Report, Span};
 
-/// The format version that this build writes.
-const VERSION: u64 = 2;
+/// The newest format version, with servers. A file without servers has the version before.
+const VERSION: u64 = 3;
+
+const WITHOUT_SERVERS: u64 = 2;
 
 /// The oldest format version that this build reads: without manifests.
 const OLDEST: u64 = 1;
@@ -39,8 +48,12 @@ const HEADER: &str = "\
 pub struct Lock {
     /// The tools.
     pub tools: BTreeMap<ToolName, LockedTool>,
+    /// The MCP servers, by name.
+    pub servers: BTreeMap<ServerName, LockedServer>,
     /// The place of each component's digest.
     places: BTreeMap<ToolName, Origin>,
+    /// The place of each server.
+    server_places: BTreeMap<ServerName, Origin>,
 }
 
 /// The form of the file.
@@ -51,6 +64,7 @@ struct LockFile {
     /// The version of the format. Required.
     version: Option<Written<NonZeroU64>>,
     tools: Option<Table<LockedToolConfig>>,
+    servers: Option<Table<LockedServerConfig>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -124,7 +138,7 @@ impl Lock {
     ) -> Option<Self> {
         let schema = schema_of::<LockFile>;
         let form = Form { base: &KeyPath::ROOT, schema, misplaced: Vec::new() };
-        let LockFile { version, tools } = parse(file, &form, report, invalid)?;
+        let LockFile { version, tools, servers } = parse(file, &form, report, invalid)?;
         let Some(version) = version else {
             report.span(file, Span::default(), missing_key("version", ""));
             return None;
@@ -200,8 +214,30 @@ impl Lock {
             lock.places.insert(name.clone(), place);
             lock.tools.insert(name, tool);
         }
+        for part in servers.iter().flat_map(|servers| servers.parts(file)) {
+            if whole != Piece::Everything {
+                report.enter(Piece::Server(part.key.value.to_owned()));
+            }
+            let name = match ServerName::new(part.key.value) {
+                Ok(name) => name,
+                Err(error) => {
+                    report.at(part.key, error);
+                    continue;
+                }
+            };
+            let server = servers::locked(&name, part.at, report);
+            lock.server_places.insert(name.clone(), part.key.origin());
+            lock.servers.insert(name, server);
+        }
         report.enter(whole);
         Some(lock)
+    }
+
+    /// Returns the record of a server, with its place.
+    pub fn server(&self, name: &ServerName) -> Option<RecordedServer> {
+        let server = self.servers.get(name)?.clone();
+        let place = self.server_places.get(name).cloned().unwrap_or_default();
+        Some(RecordedServer { server, place })
     }
 
     /// Returns the record of a tool, with its place.
@@ -212,10 +248,11 @@ impl Lock {
     }
 }
 
-/// Formats the file: the tools by name, each with its keys in the same order.
+/// Formats the file: the tools by name, each with its keys in the same order, then the servers.
 impl std::fmt::Display for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{HEADER}version = {VERSION}")?;
+        let version = if self.servers.is_empty() { WITHOUT_SERVERS } else { VERSION };
+        writeln!(f, "{HEADER}version = {version}")?;
         for (name, tool) in &self.tools {
             let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
             write!(f, "\n[tools.{name}]\n{keys}")?;
@@ -223,6 +260,9 @@ impl std::fmt::Display for Lock {
                 let keys = toml::to_string_pretty(manifest).map_err(|_| std::fmt::Error)?;
                 write!(f, "\n[tools.{name}.manifest]\n{keys}")?;
             }
+        }
+        for (name, server) in &self.servers {
+            write!(f, "\n{}", servers::written(name, server).map_err(|_| std::fmt::Error)?)?;
         }
         Ok(())
     }
@@ -273,7 +313,7 @@ mod tests {
         };
         let tools = [("z-tool", bare), ("a_tool", whole)];
         let tools = tools.map(|(name, tool)| (ToolName::new(name).unwrap(), tool));
-        let lock = Lock { tools: tools.into_iter().collect(), places: BTreeMap::new() };
+        let lock = Lock { tools: tools.into_iter().collect(), ..Lock::default() };
         let text = lock.to_string();
         let again = read(&text).unwrap();
         assert_eq!(again.tools, lock.tools);
@@ -305,7 +345,7 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("", "kitbag.lock:1:1: missing key `version`");
-        check("version = 3\n", "kitbag.lock:1:11: this file has version 3, but this kitbag reads");
+        check("version = 4\n", "kitbag.lock:1:11: this file has version 4, but this kitbag reads");
         check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
         let component = "version = 1\n[tools.a]\ncomponent = ";
         check(

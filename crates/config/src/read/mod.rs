@@ -179,7 +179,7 @@ pub(crate) fn read(
     });
     // A user config without own tools needs no lock file.
     if let Some((config, file)) = &user
-        && config.has_components()
+        && (config.has_components() || config.servers.is_some())
         && let path = Lock::path_beside(file.path())
         && path.symlink_metadata().is_ok()
     {
@@ -236,7 +236,8 @@ fn counting(
             user.and_then(|config| config.tools.as_ref()).into_iter().flat_map(Table::iter);
         let is_own = tables.any(|entry| entry.key.value == name && entry.value.value.makes_tool());
         let is_of_program = || sources.bytes_tools.iter().any(|tool| tool.as_str() == name);
-        is_own || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
+        let is_of_server = || user.is_some_and(|config| may_be_of_server(config, name));
+        is_own || is_of_server() || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
     };
     let has_topic = |id: &str| {
         let tables = user.and_then(|config| config.knowledge.as_ref());
@@ -246,4 +247,14 @@ fn counting(
         trust.leave_out();
     }
     narrowed(config, has_tool, has_topic)
+}
+
+/// Returns whether a tool of a server in the user config may have a name. Its record is not read yet.
+fn may_be_of_server(user: &ConfigFile, name: &str) -> bool {
+    user.servers.iter().flat_map(Table::iter).any(|entry| {
+        let prefix = entry.value.value.prefix.as_ref();
+        let prefix = prefix.map_or(entry.key.value.as_str(), |prefix| &prefix.value);
+        let rest = name.trim_start_matches('_').strip_prefix(prefix.trim_start_matches('_'));
+        rest.is_some_and(|rest| prefix.is_empty() || rest.starts_with('_'))
+    })
 }

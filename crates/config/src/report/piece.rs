@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kitbag_base::text::{alternatives, shown};
 use kitbag_contract::ToolName;
+use kitbag_policy::server::ServerName;
 
 use super::Diagnostic;
 use crate::format::key::KeyPath;
@@ -27,6 +28,8 @@ pub(crate) enum Piece {
     Component,
     /// The tool of this name.
     Tool(String),
+    /// The server of this name.
+    Server(String),
     /// The topic of this id.
     Topic(String),
     /// The person of this name, who has a token.
@@ -63,6 +66,8 @@ pub(crate) enum Restricts<'a> {
     Writing,
     /// All built-in tools.
     Builtins,
+    /// All tools of servers.
+    Servers,
     /// The tools of a toolset.
     Toolset(&'a str),
     /// The tools that a server offers.
@@ -93,6 +98,7 @@ impl Piece {
     pub(crate) fn of_key(path: &KeyPath<'_>) -> Self {
         match &*path.keys() {
             ["tools", name, ..] => Self::Tool((*name).to_owned()),
+            ["servers", name, ..] => Self::Server((*name).to_owned()),
             ["knowledge", id, ..] => Self::Topic((*id).to_owned()),
             ["serve", "tokens", name, ..] => Self::Person((*name).to_owned()),
             _ => Self::Key(path.to_string()),
@@ -103,6 +109,7 @@ impl Piece {
         match self {
             Self::Everything | Self::File(_) | Self::Lock | Self::Component => String::new(),
             Self::Tool(name) => format!("tools.{name}"),
+            Self::Server(name) => format!("servers.{name}"),
             Self::Topic(id) => format!("knowledge.{id}"),
             Self::Person(name) => format!("serve.tokens.{name}"),
             Self::Key(key) => key.clone(),
@@ -125,8 +132,9 @@ fn words(text: &str) -> Option<BTreeSet<String>> {
 
 impl<'a> Restricts<'a> {
     /// The top-level keys that restrict tools without naming them.
-    pub(crate) const KEYS: [&'static str; 10] = [
+    pub(crate) const KEYS: [&'static str; 11] = [
         "limits",
+        "servers",
         "secret_files",
         "serve",
         "knowledge",
@@ -145,6 +153,7 @@ impl<'a> Restricts<'a> {
         let is_own = layer == Layer::User;
         match (table, rest) {
             ("limits" | "tools", _) => Self::All,
+            ("servers", _) => Self::Servers,
             ("secret_files", _) => Self::Files,
             ("serve", Some("memory")) => Self::ServerMemory,
             // These restrict callers, not tools.
@@ -192,12 +201,15 @@ pub(crate) fn consequence(piece: &Piece, off: &BTreeSet<&str>, is_trusted: bool)
         Piece::Tool(name) if is_trusted && ToolName::new(name).is_ok() => {
             return format!("the tool `{name}` is off");
         }
+        Piece::Server(name) if is_trusted && ServerName::new(name.as_str()).is_ok() => {
+            return format!("the server `{name}` is off");
+        }
         Piece::Topic(id) => return format!("the topic `{}` is ignored", shown(id)),
         Piece::Person(name) => {
             return format!("the token of `{}` is not accepted", shown(name));
         }
         Piece::Key(key) => format!("`{key}` is ignored"),
-        Piece::Tool(_) => "this is ignored".to_owned(),
+        Piece::Tool(_) | Piece::Server(_) => "this is ignored".to_owned(),
         Piece::File(_) | Piece::Lock | Piece::Component | Piece::Everything => {
             "the file is ignored".to_owned()
         }

@@ -10,10 +10,12 @@ use kitbag_base::text::{nearest, shown};
 use kitbag_contract::ToolName;
 use kitbag_fs_guard::{Guard, Link, OpenError, Owners, check_file_system, locate};
 use kitbag_policy::http::Deny;
+use kitbag_policy::server::ServerName;
 use kitbag_policy::{ApprovalRule, SecretName};
 
+use super::servers::offers::Offers;
 use super::tools::switches::Switches;
-use crate::config::{ConfiguredGrants, Secret};
+use crate::config::{ConfiguredGrants, ConfiguredServer, Secret};
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::span::{At, Part, Written, last};
 use crate::format::{ConfigFile, ToolConfig};
@@ -77,6 +79,10 @@ pub(super) struct Context<'a> {
     /// Directories in which no other user may have replaced a link that leads to a grant.
     pub(super) owners: Owners,
     pub(super) is_ignored: bool,
+    /// Paths that no tool may read.
+    pub(super) private: &'a [PathBuf],
+    pub(super) servers: BTreeMap<ServerName, ConfiguredServer>,
+    pub(super) offers: Offers,
     pub(super) directories: Directories,
     /// Files that no grant may make writable.
     pub(super) guard: Guard,

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use kitbag_base::ByteSize;
 use kitbag_contract::{LEAST_SERVER_MEMORY, ToolName};
 use kitbag_policy::Access;
+use kitbag_policy::server::{ServerAddress, ServerName};
 
 use super::context::Context;
-use crate::config::{ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic};
+use crate::config::{ConfiguredServer, ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
@@ -66,6 +67,22 @@ pub(super) fn tools(
             if let Some(tool) = tools.get_mut(&alias).filter(|tool| tool.is_enabled()) {
                 tool.disabled = Some(Disabled::Unrestricted { reason: Arc::clone(&reason) });
             }
+        }
+    }
+}
+
+/// Turns off servers that are broken. A broken server without a valid definition is still listed.
+pub(super) fn servers(context: &mut Context<'_>, report: &mut Report) {
+    let is_trusted = context.trust.is_trusted();
+    for found in report.found().iter().filter(|found| takes_effect(found, is_trusted)) {
+        let Piece::Server(name) = &found.scope.piece else { continue };
+        let Ok(name) = ServerName::new(name.as_str()) else { continue };
+        let reason = Disabled::Broken { reason: found.diagnostic.line().into() };
+        let layer = found.scope.layer.unwrap_or(Layer::User);
+        let server = context.servers.entry(name.clone());
+        let server = server.or_insert_with(|| ConfiguredServer::off(name, layer, reason.clone()));
+        if !matches!(server.disabled, Some(Disabled::Broken { .. })) {
+            server.disabled = Some(reason);
         }
     }
 }
@@ -188,6 +205,7 @@ fn restricts(found: &Found) -> Vec<Restricts<'_>> {
         Piece::Everything
         | Piece::Component
         | Piece::Tool(_)
+        | Piece::Server(_)
         | Piece::Topic(_)
         | Piece::Person(_) => Vec::new(),
     }
@@ -227,7 +245,11 @@ impl<'a> Lost<'a> {
             _ => None,
         };
         let is_server = context.sources.is_server;
-        let own = [tool.name.as_str()].into_iter();
+        let server = match &tool.source.value {
+            ToolSource::Server(tool) => Some(tool.server.as_str()),
+            _ => None,
+        };
+        let own = [tool.name.as_str()].into_iter().chain(server);
         let mut names = own.chain(builtin.into_iter().flat_map(|it| [it.name, it.toolset]));
         let mut restricts = self.restricts.iter();
         let restricting =
@@ -257,7 +279,8 @@ impl Restricts<'_> {
                 let is_given = builtin.is_some_and(|it| !it.given_by_call.is_empty());
                 is_given || !grants.directories.is_empty()
             }
-            Self::Network => !grants.http.grants.is_empty(),
+            Self::Network => !grants.http.grants.is_empty() || is_remote(source),
+            Self::Servers => matches!(source, ToolSource::Server(_)),
             Self::Writing => builtin.is_some_and(|it| it.workspace == Some(Access::ReadWrite)),
             Self::Builtins => builtin.is_some(),
             Self::Toolset(name) => builtin.is_some_and(|it| it.toolset == name),
@@ -265,7 +288,10 @@ impl Restricts<'_> {
             Self::Code(layer) => match source {
                 ToolSource::Local(local) => local.layer == layer,
                 ToolSource::Script(_) => layer == Layer::Workspace,
-                ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => false,
+                ToolSource::Builtin { .. }
+                | ToolSource::Bytes(_)
+                | ToolSource::Native
+                | ToolSource::Server(_) => false,
             },
             Self::Recorded(layer) => {
                 matches!(source, ToolSource::Local(local) if local.layer == layer)
@@ -273,6 +299,11 @@ impl Restricts<'_> {
             Self::Nothing | Self::ServerMemory | Self::Topics => false,
         }
     }
+}
+
+/// Returns whether a tool belongs to a remote server, which requests are sent to.
+fn is_remote(source: &ToolSource) -> bool {
+    matches!(source, ToolSource::Server(tool) if matches!(*tool.address, ServerAddress::Remote(_)))
 }
 
 /// Returns a tool with only a name.

@@ -7,11 +7,12 @@ mod grants;
 mod isolate;
 mod limits;
 mod parameters;
-
+mod servers;
 mod tools;
 mod topics;
 mod user;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(crate) use limits::overrides;
@@ -21,7 +22,8 @@ use context::{Context, Directories, tables};
 pub use grants::call::read_grant;
 use grants::{empty_ceiling, grant_ceiling};
 use kitbag_fs_guard::{Guard, GuardedPaths};
-use tools::server_tools;
+use servers::offers::Offers;
+use tools::serve;
 use tools::switches::{Switches, WorkspacePlace};
 use user::approve;
 
@@ -105,7 +107,7 @@ pub(crate) fn resolve(
     });
     let is_ignored = ignored.is_some();
     let nothing = empty_ceiling();
-    let context = Context {
+    let mut context = Context {
         configs: &configs,
         sources,
         bases,
@@ -126,6 +128,9 @@ pub(crate) fn resolve(
         canonical_root: &canonical,
         owners: trust.owners(exists.then_some(&*root.value), home),
         is_ignored,
+        private: &private,
+        servers: BTreeMap::new(),
+        offers: Offers::default(),
         directories: Directories::default(),
         guard: guard.with_secrets(secret_files.secret_names()),
         own_secrets: &secrets,
@@ -138,6 +143,9 @@ pub(crate) fn resolve(
             sources.local_zone(),
         ),
     };
+    context.servers = servers::all_servers(&context, report);
+    isolate::servers(&mut context, report);
+    context.offers = Offers::new(&context.servers);
     let defaults = match is_untrusted {
         true => EffectiveLimits::untrusted(),
         false => EffectiveLimits::default(),
@@ -165,20 +173,21 @@ pub(crate) fn resolve(
     isolate::tools(&context, &mut tools, &limits, report);
     isolate::memory(&context, &mut server_memory, report);
     let mut unmatched = context.switches.unmatched(sources.builtins);
-    server_tools::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    serve::choose(&mut tools, &configs, sources, &mut unmatched, report);
     let people = report.of_key("serve.tokens", |report| {
         user::people::people(&configs, own_file, &tools, &mut unmatched, report)
     });
     let mut topics = topics::topics(&context, report);
     isolate::topics(&context, &mut topics, report);
     let broken = isolate::broken(&context, &tools, report);
+    let servers = std::mem::take(&mut context.servers);
     let toolsets = context.switches.toolsets;
     let warnings = report.take_warnings();
     if warnings.iter().any(|it| it.kind == DiagnosticKind::UntrustedTopic) {
         workspace_trust.leave_out();
     }
     let limits = limits.under(overrides);
-    let unknown_arguments = server_tools::unknown_arguments(&configs);
+    let unknown_arguments = serve::unknown_arguments(&configs);
     Config {
         root,
         has_workspace: exists,
@@ -211,6 +220,7 @@ pub(crate) fn resolve(
         unknown_arguments,
         people,
         toolsets,
+        servers,
         tools,
         topics,
         own_file: own_file.map(Path::to_owned),

@@ -7,6 +7,7 @@ use kitbag_base::ContentDigest;
 use kitbag_base::text::shown;
 use kitbag_contract::{Pin, ToolName};
 use kitbag_fs_guard::{canonical, locate};
+use kitbag_policy::server::{ServerAddress, ServerName};
 use kitbag_policy::{Access, DirectoryGrant};
 use kitbag_state::trust::TrustedPlace;
 
@@ -46,6 +47,20 @@ impl Config {
             self.topics.values().filter(|topic| self.is_of_workspace(&topic.subjects.origin))
         {
             name(by_topic(&topic.id), &topic.subjects.value, READ);
+        }
+        for server in self.servers.values().filter(|server| server.layer == Layer::Workspace) {
+            let Some(address) = &server.address else { continue };
+            let ServerAddress::Process(process) = &*address.value else { continue };
+            let by = || by_server(&server.name);
+            name(by(), &process.directory, RUN);
+            let program = process.command.first().map(Path::new);
+            if let Some(program) = program.filter(|program| program.is_absolute()) {
+                name(by(), program, RUN);
+            }
+            if let Some(confine) = &process.confine {
+                confine.read.iter().for_each(|path| name(by(), path, READ));
+                confine.write.iter().for_each(|path| name(by(), path, READ_AND_WRITE));
+            }
         }
         for tool in self.tools.values() {
             if self.is_of_workspace(tool.grants.origin_of(DirectoryGrant::KEY)) {
@@ -129,6 +144,11 @@ impl Config {
 /// Returns the name of a tool in a place.
 pub(crate) fn by_tool(name: &ToolName) -> String {
     format!("tool `{name}`")
+}
+
+/// Returns the name of a server in a place.
+pub(crate) fn by_server(name: &ServerName) -> String {
+    format!("server `{name}`")
 }
 
 /// Returns the name of a topic in a place.

@@ -7,7 +7,7 @@ use kitbag_contract::ToolName;
 
 use crate::format::span::{BoolOr, Written};
 use crate::format::{
-    ConfigFile, SecretFilesConfig, ServeConfig, SourceConfig, ToolConfig, ToolsetsConfig,
+    ConfigFile, SecretFilesConfig, ServeConfig, ServerConfig, SourceConfig, ToolConfig, ToolsetsConfig,
     TopicConfig, grants_writing,
 };
 use crate::report::Span;
@@ -66,7 +66,12 @@ pub(crate) fn counts_wholly(
         // No subject is learned before trust.
         topic.include.is_none() && topic.learned.is_none() && !has_topic(id)
     });
-    toolsets && tools && topics
+    let mut servers = config.servers.iter().flat_map(|servers| servers.iter());
+    let servers = servers.all(|entry| {
+        let server = &entry.value.value;
+        server.definition_keys().next().is_none() && is_off(&server.enable)
+    });
+    toolsets && servers && tools && topics
 }
 
 /// Keeps the settings of a file that take effect, and returns the tools that the file names and the
@@ -94,6 +99,7 @@ pub(crate) fn narrowed(
         secret_files,
         serve,
         toolsets,
+        servers,
         tools,
         knowledge,
     } = config;
@@ -111,6 +117,8 @@ pub(crate) fn narrowed(
             }
         })
     });
+    // A server of the workspace keeps only its name.
+    let servers = servers.map(|servers| servers.filter_map(|_, _, server| Some(narrowed_server(server))));
     let knowledge = knowledge.map(|topics| {
         topics.filter_map(|id, _, topic| match has_topic(id) {
             true => off(topic.enable)
@@ -145,6 +153,7 @@ pub(crate) fn narrowed(
              }| { true },
         ),
         toolsets: toolsets.map(narrowed_toolsets),
+        servers,
         tools,
         knowledge,
     };
@@ -241,6 +250,12 @@ fn narrowed_tool(tool: ToolConfig) -> ToolConfig {
     let ToolConfig { enable, grants, limits, rate, approve, .. } = tool;
     let grants = grants.map(|Written { value, span }| Written { value: value.narrowed(), span });
     ToolConfig { enable: off(enable), grants, limits, rate, approve, ..ToolConfig::default() }
+}
+
+/// Keeps the settings that narrow a server of the user config.
+fn narrowed_server(server: ServerConfig) -> ServerConfig {
+    let ServerConfig { tools, enable, approve, .. } = server;
+    ServerConfig { tools, enable: off(enable), approve, ..ServerConfig::default() }
 }
 
 fn named_tool(key: &str, span: Span, tool: &ToolConfig) -> Option<NamedTool> {

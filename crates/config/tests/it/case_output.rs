@@ -1,8 +1,8 @@
 //! The output of a `---` section in a case.
 
 use kitbag_config::{
-    BuiltinTool, CallGrants, Config, ConfiguredTool, Diagnostic, Disabled, Origin, Sourced,
-    Sources, ToolSource, TrustSource, load, load_isolated,
+    BuiltinTool, CallGrants, Config, ConfiguredServer, ConfiguredTool, Diagnostic, Disabled,
+    Origin, Sourced, Sources, ToolSource, TrustSource, address_words, load, load_isolated,
 };
 use kitbag_policy::Access;
 
@@ -98,9 +98,12 @@ pub(crate) fn output(fixture: &Fixture, head: &str) -> String {
         "grants" => of(grants(&fixture.load().tools[rest])),
         "call" => of(call(fixture, rest)),
         "tools" => of(fixture.load().tools.values().map(tool).collect()),
+        "servers" => of(fixture.load().servers.values().map(server).collect()),
         "warnings" => {
             let config = fixture.load();
+            let servers = config.servers.values().flat_map(|server| &server.warnings);
             let warnings = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
+            let warnings = warnings.chain(servers);
             of(warnings.map(Diagnostic::line).collect())
         }
         "schema" => {
@@ -164,9 +167,11 @@ fn tool(tool: &ConfiguredTool) -> String {
         ToolSource::Builtin { name } => format!("{}: built-in {}", tool.name, name.value),
         ToolSource::Local(local) => format!("{}: {}", tool.name, local.wasm.value.display()),
         ToolSource::Script(script) => format!("{}: {}", tool.name, script.path.value.display()),
+        ToolSource::Server(of) => format!("{}: {}", tool.name, of.source()),
         source => panic!("no file names {source:?}"),
     };
     line += &match &tool.disabled {
+        None if matches!(tool.source.value, ToolSource::Server(_)) => String::new(),
         None => format!(", {}", tool.grants.value.brief(&[])),
         Some(reason) => format!(", {reason}"),
     };
@@ -174,6 +179,14 @@ fn tool(tool: &ConfiguredTool) -> String {
         line += &format!(", {} as {} # {}", rate.rates.value, rate.counted_as, rate.rates.origin);
     }
     line
+}
+
+/// Describes a server: its address, and the reason why it is off.
+fn server(server: &ConfiguredServer) -> String {
+    let address = server.address.as_ref();
+    let address = address.map_or("unknown".to_owned(), |address| address_words(&address.value));
+    let off = server.disabled.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+    format!("{} {address}{off}", server.name)
 }
 
 /// Returns the tools that are off because of a mistake, and the mistakes. `!` marks broken tools,
@@ -198,6 +211,11 @@ fn isolated(fixture: &Fixture, mode: &str, of: impl Fn(Vec<String>) -> String) -
         Disabled::Unrestricted { .. } => Some(format!(" {}", tool.name)),
         _ => Some(format!(" {}?", tool.name)),
     });
+    let off = off.chain(config.servers.values().filter_map(|server| {
+        let reason = server.disabled.as_ref()?;
+        let mark = if matches!(reason, Disabled::Broken { .. }) { "!" } else { "?" };
+        Some(format!(" server:{}{mark}", server.name))
+    }));
     let off = format!("off:{}", off.collect::<String>());
     let broken = config.broken.iter().map(|broken| match broken.is_own {
         true => format!("own: {broken}"),

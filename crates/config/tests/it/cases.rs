@@ -11,7 +11,8 @@
 //!
 //! A case is named like a test and starts with an empty workspace. The next sections are its
 //! state: `config` and `user` (the files), `file PATH`, `directory PATH`, `link PATH -> TARGET`,
-//! `variable NAME=VALUE` of kitbag, `env NAME=VALUE` for tools, `builtins NAME` and `homeless`.
+//! `variable NAME=VALUE` of kitbag, `env NAME=VALUE` for tools, `builtins NAME`, `homeless`, and
+//! `record SERVER` and `user_record SERVER`, the definitions of tools in a lock file.
 //! Sections that start with `---` have the expected output; [`output`] defines their kinds. `/t` is
 //! the directory of the case, with the workspace `w` and the home directory `h`.
 //!
@@ -82,6 +83,8 @@ fn run(case: &str) -> String {
             }
             "builtins" => fixture.builtins(builtins(rest)),
             "homeless" => fixture.homeless(),
+            "record" => fixture.record("w/.kitbag/kitbag.lock", rest, content),
+            "user_record" => fixture.record("h/kitbag.lock", rest, content),
             _ => panic!("{title}: `{head}` is not a section"),
         };
     }

@@ -25,7 +25,7 @@ fn terminal_control_characters_are_escaped() {
     check(
         "[tools.learn]\n\tsource = \"\\u001b[31m\" # a\u{202e}b\n",
         "\
-.kitbag/config.toml:2:11: `tools.learn.source` takes `builtin` or `local`, not `\\u{1b}[31m`
+.kitbag/config.toml:2:11: `tools.learn.source` takes `builtin`, `local` or `SERVER/TOOL`, not `\\u{1b}[31m`
   2 |  source = \"\\u001b[31m\" # a\\u{202e}b
     |           ^^^^^^^^^^^^",
     );

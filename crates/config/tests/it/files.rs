@@ -45,7 +45,7 @@ fn a_byte_order_mark_is_not_a_column() {
     check_problems_of(
         &Fixture::new("\u{feff}x = 1"),
         &[
-            "C:1:1: unknown key `x` at the top level; known keys: `limits`, `secret_files`, `serve`, `toolsets`, `tools`, `knowledge`",
+            "C:1:1: unknown key `x` at the top level; known keys: `limits`, `secret_files`, `serve`, `toolsets`, `servers`, `tools`, `knowledge`",
         ],
     );
 }

@@ -62,8 +62,8 @@ fn integers_are_positive_and_have_no_format() {
         }
     });
     assert_eq!(
-        count, 9,
-        "`requests`, `tool_calls` and `fuel` of all tools, of one, and their ceilings"
+        count, 10,
+        "`requests`, `tool_calls` and `fuel` of all tools, of one, and their ceilings; `processes`"
     );
 }
 

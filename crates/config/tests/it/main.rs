@@ -27,6 +27,7 @@ mod scripts;
 mod secret_files;
 mod secrets;
 mod server;
+mod servers;
 mod storage;
 mod support;
 mod tools;

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kitbag_config::{
-    BuiltinTool, Config, ConfigErrors, Origin, Sourced, Sources, TrustSource, Variables, load,
+    BuiltinTool, Config, ConfigErrors, Lock, LockedServer, Origin, Sourced, Sources, TrustSource, Variables, load,
 };
+use kitbag_policy::server::{Era, ToolDefinition};
 use tempfile::TempDir;
 
 use crate::case_output::builtins;
@@ -51,6 +53,30 @@ impl Fixture {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
         self
+    }
+
+    /// Adds the record of a server to a lock file: a definition of a tool in each line, or only its
+    /// name.
+    pub(crate) fn record(self, path: &str, server: &str, definitions: &str) -> Self {
+        let file = self.path(path);
+        let text = fs::read_to_string(&file).unwrap_or_else(|_| "version = 2\n".to_owned());
+        let mut lock = Lock::read(&text, &file, &file).unwrap();
+        let definition = |line: &str| match serde_json::from_str::<ToolDefinition>(line) {
+            Ok(definition) => definition,
+            Err(_) => ToolDefinition {
+                name: line.to_owned(),
+                title: None,
+                description: Some(format!("Does {line}")),
+                input_schema: serde_json::json!({ "type": "object" }),
+                output_schema: None,
+                annotations: None,
+            },
+        };
+        let tools = definitions.lines().map(definition);
+        let tools = tools.map(|tool| (tool.name.clone(), Arc::new(tool))).collect();
+        let record = LockedServer { era: Some(Era::Initialize), tools, ..LockedServer::default() };
+        lock.servers.insert(server.parse().unwrap(), record);
+        self.file(path, lock.to_string())
     }
 
     /// Creates a directory and its parents.

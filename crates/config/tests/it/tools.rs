@@ -11,7 +11,10 @@ fn check(fixture: &Fixture, expected: &[&str]) {
         let enabled = if tool.enable.value { "" } else { "!" };
         let source = match &tool.source.value {
             ToolSource::Builtin { name } => format!("builtin {}", name.value),
-            source @ (ToolSource::Script(_) | ToolSource::Bytes(_) | ToolSource::Native) => {
+            source @ (ToolSource::Script(_)
+            | ToolSource::Bytes(_)
+            | ToolSource::Native
+            | ToolSource::Server(_)) => {
                 unreachable!("no file names one: {source:?}")
             }
             ToolSource::Local(local) => fixture.redact(local.wasm.value.to_str().unwrap()),

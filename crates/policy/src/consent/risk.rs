@@ -5,6 +5,8 @@
 pub enum Risk {
     /// A secret of the user is sent with requests.
     Secret,
+    /// A process with all rights of the user.
+    AllRights,
     /// The root directory.
     WholeFileSystem,
     /// The user's home directory, or a directory that contains it.
@@ -25,6 +27,8 @@ pub enum Risk {
     WritesOutside,
     /// Writing files that other programs run, such as hooks and editor settings.
     RunFiles,
+    /// A text for models that looks like instructions, or has invisible characters.
+    HostileText,
     /// A restriction that the user trusted was removed or is less strict.
     Loosened,
     /// Reading files outside the workspace.
@@ -69,8 +73,9 @@ pub enum Severity {
 }
 
 /// The severity of each risk, and its reason in words, in the order of [`Risk`].
-const TABLE: [(Risk, Severity, &str); 26] = [
+const TABLE: [(Risk, Severity, &str); 28] = [
     (Risk::Secret, Severity::High, "your secret"),
+    (Risk::AllRights, Severity::High, "runs with all of your rights"),
     (Risk::WholeFileSystem, Severity::High, "the whole file system"),
     (Risk::HomeDirectory, Severity::High, "your home directory"),
     (Risk::SecretFiles, Severity::High, "files that look like secrets"),
@@ -81,6 +86,7 @@ const TABLE: [(Risk, Severity, &str); 26] = [
     (Risk::ProxyResolution, Severity::High, "a proxy chooses the address"),
     (Risk::WritesOutside, Severity::High, "writes outside the workspace"),
     (Risk::RunFiles, Severity::High, "changes files that other programs run"),
+    (Risk::HostileText, Severity::High, "a description that looks like instructions"),
     (Risk::Loosened, Severity::High, "loosens a restriction"),
     (Risk::ReadsOutside, Severity::Medium, "reads outside the workspace"),
     (Risk::Loopback, Severity::Medium, "services of this machine"),

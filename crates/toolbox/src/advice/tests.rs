@@ -110,6 +110,7 @@ fn errors() -> Vec<ToolboxError> {
         },
         ToolboxError::MissingComponent { path: "/w/t.wasm".into(), origin: file(), near: None },
         ToolboxError::NotAsRecorded {
+            update: "t".into(),
             tool: tool(),
             reason: "its schema differs from the recorded one; `kitbag update t` shows it".into(),
         },

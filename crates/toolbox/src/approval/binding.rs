@@ -76,6 +76,9 @@ impl Bound {
         if let ToolSource::Script(script) = &call.tool.source {
             bound.add(&script.code);
         }
+        if let ToolSource::Server(tool) = &call.tool.source {
+            bound.add(&format!("{tool:?}"));
+        }
         bound.add(&call.call.grants.lines(&[]).join("\n"));
         bound
     }

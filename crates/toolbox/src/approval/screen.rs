@@ -62,6 +62,7 @@ pub(super) fn source(toolbox: &Toolbox, tool: &Tool) -> Option<String> {
         ToolSource::Local(local) if local.wasm.origin == Origin::Caller => None,
         ToolSource::Local(local) => Some(relative(&local.wasm.value)),
         ToolSource::Script(script) => Some(relative(&script.path.value)),
+        ToolSource::Server(tool) => Some(format!("the server `{}`", tool.server)),
     }
 }
 

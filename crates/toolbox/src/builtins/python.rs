@@ -141,7 +141,8 @@ fn own_name(tool: &ConfiguredTool) -> Option<&str> {
         ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
-        | ToolSource::Native => None,
+        | ToolSource::Native
+        | ToolSource::Server(_) => None,
     }
 }
 

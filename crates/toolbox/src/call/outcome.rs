@@ -18,6 +18,7 @@ use crate::call::scope::Callable;
 use crate::error::{ToolboxError, Truncation};
 use crate::registry::tool::Tool;
 use crate::screening::masking::FoundLeak;
+use crate::sources::server::OpenCall;
 
 /// The outcome of a call.
 pub enum CallOutcome<R> {
@@ -111,6 +112,8 @@ pub(crate) struct PreparedCall {
     /// The tools that the call may call. `None` if it may call no tools.
     pub(crate) callable: Option<Arc<Callable>>,
     pub(crate) inner: Option<InnerCalls>,
+    /// The call of a server's tool, once it was sent. It may wait for an answer.
+    pub(crate) server: Option<OpenCall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,13 +80,18 @@ impl Consent {
 fn counts(items: &[&RequestItem]) -> String {
     let mut tools: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
     let mut topics: BTreeMap<&str, BTreeSet<Ability>> = BTreeMap::new();
+    let mut servers: BTreeSet<&str> = BTreeSet::new();
     let mut parts = Vec::new();
     for item in items {
         match &item.requester {
             Requester::Tool(name) => tools.entry(name).or_default().extend(&item.abilities),
             Requester::Topic(name) => topics.entry(name).or_default().extend(&item.abilities),
+            Requester::Server(name) => drop(servers.insert(name)),
             Requester::Workspace => {}
         }
+    }
+    if !servers.is_empty() {
+        parts.push(format!("{} {}", servers.len(), plural(servers.len(), "server")));
     }
     if !tools.is_empty() {
         parts.push(format!("{} {}", tools.len(), plural(tools.len(), "tool")));

@@ -130,7 +130,8 @@ pub(super) fn prepare(
         | ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
-        | ToolSource::Native => name.into_owned(),
+        | ToolSource::Native
+        | ToolSource::Server(_) => name.into_owned(),
     };
     if action == Action::Run {
         arguments = script::arguments(&tool.source, arguments, &mut digits);
@@ -192,6 +193,7 @@ pub(super) fn prepare(
         approval,
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
         callable,
+        server: None,
     }))
 }
 
@@ -208,7 +210,8 @@ fn storage_of(state: &ToolboxState, tool: &Tool, context: &CallContext) -> Optio
         ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
-        | ToolSource::Native => None,
+        | ToolSource::Native
+        | ToolSource::Server(_) => None,
     };
     let namespace = match builtin {
         Some(builtin) => {

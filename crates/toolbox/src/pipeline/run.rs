@@ -24,6 +24,7 @@ use crate::call::json;
 use crate::call::outcome::{Completed, PreparedCall, ScreeningReport, Suspended};
 use crate::error::{ToolboxError, Truncation};
 use crate::pipeline::nested_calls;
+use crate::pipeline::server;
 use crate::pipeline::temporary::Temporary;
 use crate::registry::resolve;
 use crate::registry::tool::Tool;
@@ -73,9 +74,12 @@ pub(super) async fn run(
     if let (Some(audited), Runner::Component(component)) = (&outer.audited, &runner) {
         audited.component(component, toolset(&toolbox.0, &call.tool));
     }
+    if let (Some(audited), ToolSource::Server(server)) = (&outer.audited, &call.tool.source) {
+        audited.server(server);
+    }
     let component = match &runner {
         Runner::Component(component) => Some(component),
-        Runner::Native(_) => None,
+        Runner::Native(_) | Runner::Server => None,
     };
     let asked = match approval::settle(toolbox, &mut call, component, outer)? {
         Settled::Approved => None,
@@ -127,6 +131,7 @@ async fn run_once(
             }
         },
         Runner::Native(tool) => run_native(&**tool, call, toolbox, outer).await,
+        Runner::Server => server::run(call, toolbox, context).await?,
     };
     if python::runs_scripts(&call.tool.source) {
         python::settle_trap(&mut completion);
@@ -328,7 +333,10 @@ fn toolset<'a>(state: &'a ToolboxState, tool: &Tool) -> Option<&'a str> {
     match &tool.source {
         ToolSource::Builtin { name } => Some(state.builtin(&name.value).ok()?.declaration.toolset),
         ToolSource::Script(_) => Some(state.interpreter().ok()?.declaration.toolset),
-        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => None,
+        ToolSource::Local(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native
+        | ToolSource::Server(_) => None,
     }
 }
 
@@ -354,6 +362,7 @@ fn settle_foreign(
 enum Runner {
     Component(Component),
     Native(Arc<dyn NativeTool>),
+    Server,
 }
 
 /// Finds the code that runs a tool. A component may have changed while a person considered an
@@ -365,6 +374,9 @@ fn runner(
 ) -> Result<Runner, ToolboxError> {
     if let Some(native) = state.native(&call.tool) {
         return Ok(Runner::Native(native));
+    }
+    if matches!(call.tool.source, ToolSource::Server(_)) {
+        return Ok(Runner::Server);
     }
     let component = match call.component.take() {
         Some(component) => component,

@@ -28,7 +28,7 @@ use crate::registry::lock;
 use crate::registry::tool::{Summary, Tool, unavailable};
 use crate::registry::{ResolvedTool, ToolboxState};
 use crate::sources::native::Native;
-use crate::sources::script;
+use crate::sources::{script, server};
 
 /// Summarizes a tool without loading it.
 pub(crate) fn summary(
@@ -45,6 +45,9 @@ pub(crate) fn summary(
         ToolSource::Native => {
             let native = state.program.natives.get(&tool.name);
             ("native".to_owned(), Some(native.map(Native::description)))
+        }
+        ToolSource::Server(own) => {
+            (format!("server {}", own.source()), Some(Some(server::description(own))))
         }
         source @ (ToolSource::Local(_) | ToolSource::Bytes(_)) => {
             let shown = match source {
@@ -95,7 +98,8 @@ pub(crate) fn summary(
         ToolSource::Local(_)
         | ToolSource::Script(_)
         | ToolSource::Bytes(_)
-        | ToolSource::Native => None,
+        | ToolSource::Native
+        | ToolSource::Server(_) => None,
     };
     let per_call = builtin.into_iter().flat_map(|builtin| builtin.declaration.given_by_call);
     let per_call = per_call.flat_map(|guest| GuestPath::new(*guest));
@@ -118,8 +122,11 @@ pub(crate) fn summary(
         source,
         lane,
         toolset: tool.toolset.clone(),
-        reach: (!matches!(tool.source.value, ToolSource::Native))
-            .then(|| tool.grants.value.brief(&per_call)),
+        reach: match &tool.source.value {
+            ToolSource::Native => None,
+            ToolSource::Server(own) => Some(server::reach(own)),
+            _ => Some(tool.grants.value.brief(&per_call)),
+        },
         disabled: tool.disabled.clone(),
         unavailable,
         description,
@@ -153,7 +160,8 @@ pub(crate) fn resolve(
     if let Some(reason) =
         asked.as_ref().and_then(|component| lock::refused(tool, component.described()))
     {
-        return Err(ToolboxError::NotAsRecorded { tool: tool.name.to_string(), reason });
+        let (tool, update) = (tool.name.to_string(), tool.name.to_string());
+        return Err(ToolboxError::NotAsRecorded { tool, reason, update });
     }
     let identity = asked.as_ref().map(Component::identity);
     let known = || state.resolved.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -384,6 +392,7 @@ fn with(
             let native = state.program.natives.get(&tool.name);
             (native.map(Native::description).unwrap_or_default(), None)
         }
+        ToolSource::Server(own) => (server::description(own), None),
         source @ (ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_)) => {
             let says = match source {
                 ToolSource::Script(script) => Some(script::description(script)),
@@ -413,7 +422,10 @@ fn with(
         ToolSource::Script(script) => (script.output.clone().map(|it| it.map(Schema::from)), None),
         // `build.rs` has checked the schema.
         ToolSource::Builtin { .. } => (says.output_schema.map(by_tool), None),
-        ToolSource::Local(_) | ToolSource::Bytes(_) | ToolSource::Native => {
+        ToolSource::Local(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Native
+        | ToolSource::Server(_) => {
             usable(says.output_schema.map(by_tool))
         }
     };
@@ -427,9 +439,12 @@ fn with(
             .or_else(|| says.input_schema.map(by_tool))
             .unwrap_or_else(any_object),
         output_schema,
-        annotations: match tool.source.value {
+        annotations: match &tool.source.value {
             // Grants reveal nothing about native code.
             ToolSource::Native => says.annotations.unwrap_or_default(),
+            ToolSource::Server(own) => {
+                annotations(server::effects(own), says.annotations.unwrap_or_default())
+            }
             ToolSource::Builtin { .. } => {
                 builtin_annotations(effects(state, tool), says.annotations.unwrap_or_default())
             }
@@ -517,6 +532,7 @@ fn effects(state: &ToolboxState, tool: &kitbag_config::ConfiguredTool) -> Effect
                     open_world: claims.open_world_hint != Some(false),
                 }
             }
+            (ToolSource::Server(own), _) => server::effects(own),
             (_, grants) if grants.tools == ToolGrants::Caller => own(grants),
             (_, grants) => grants.effects(),
         })

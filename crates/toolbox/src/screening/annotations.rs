@@ -224,7 +224,10 @@ fn fence(tool: &Tool, content: &mut Content) -> Result<(), ToolboxError> {
 /// tool that it calls, or from code that is neither kitbag's nor the embedding program's.
 fn is_untrusted(tool: &Tool) -> bool {
     match tool.source {
-        ToolSource::Local(_) | ToolSource::Script(_) | ToolSource::Bytes(_) => true,
+        ToolSource::Local(_)
+        | ToolSource::Script(_)
+        | ToolSource::Bytes(_)
+        | ToolSource::Server(_) => true,
         ToolSource::Builtin { .. } | ToolSource::Native => {
             tool.annotations.open_world_hint == Some(true)
         }

@@ -34,9 +34,9 @@ impl ToolboxState {
                 let missing = || CallError::Internal(format!("no source provides `{component}`"));
                 Ok(ComponentSource::Bytes(bytes.ok_or_else(missing)?))
             }
-            // The code of a native tool was found earlier.
-            ToolSource::Native => {
-                Err(CallError::Internal("native code has no component".into()).into())
+            // The code of a native tool was found earlier, and a server is called instead.
+            ToolSource::Native | ToolSource::Server(_) => {
+                Err(CallError::Internal("the tool has no component".into()).into())
             }
         }
     }

@@ -11,6 +11,7 @@ use kitbag_host::ComponentBytes;
 use crate::error::ToolboxError;
 use crate::registry::{ProgramTools, ReloadState, Toolbox};
 use crate::sources::native::{Native, NativeTool};
+use crate::sources::server::ServerPool;
 
 impl Toolbox {
     /// Adds a tool that is code of the embedding program, and returns the new toolbox. Running
@@ -108,7 +109,10 @@ impl Toolbox {
         let mut config = self.0.config.clone();
         let program = &other.0.program;
         config.tools.retain(|name, tool| match tool.source.value {
-            ToolSource::Builtin { .. } | ToolSource::Local(_) | ToolSource::Script(_) => true,
+            ToolSource::Builtin { .. }
+            | ToolSource::Local(_)
+            | ToolSource::Script(_)
+            | ToolSource::Server(_) => true,
             ToolSource::Bytes(_) => program.components.contains_key(name),
             ToolSource::Native => false,
         });
@@ -119,6 +123,14 @@ impl Toolbox {
         for (name, bytes) in &program.components {
             toolbox = toolbox.with_bytes(name.clone(), bytes.clone())?;
         }
+        let (mut config, program) = toolbox.parts();
+        let is_server = |tool: &ConfiguredTool| matches!(tool.source.value, ToolSource::Server(_));
+        for tool in other.0.config.tools.values() {
+            if is_server(tool) && tool.source.origin == Origin::Caller {
+                config.tools.entry(tool.name.clone()).or_insert_with(|| tool.clone());
+            }
+        }
+        toolbox = toolbox.with_parts(config, program);
         Ok(toolbox)
     }
 
@@ -135,11 +147,21 @@ impl Toolbox {
     }
 
     pub(crate) fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
+        self.with_parts_and(config, program, self.0.servers.clone())
+    }
+
+    pub(crate) fn with_parts_and(
+        &self,
+        config: Config,
+        program: ProgramTools,
+        servers: ServerPool,
+    ) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
         let kept = ReloadState {
             counts: Arc::clone(&self.0.counts),
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&self.0.approvals),
+            servers,
         };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
@@ -155,6 +177,7 @@ impl Toolbox {
             counts: Arc::clone(if in_memory { &other.0.counts } else { &self.0.counts }),
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&other.0.approvals),
+            servers: other.0.servers.clone(),
         };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())

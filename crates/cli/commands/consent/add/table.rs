@@ -1,4 +1,4 @@
-//! The table of a tool in a configuration, added and removed without changing the rest.
+//! The table of a tool or a server in a configuration, added and removed without changing the rest.
 
 use kitbag::base::shell;
 use kitbag::base::text::shown;
@@ -6,6 +6,10 @@ use toml_edit::{Array, DocumentMut, Formatted, Item, Table, TableLike, Value};
 
 /// Start of the comment above a table that `kitbag add` wrote.
 const MARK: &str = "# Added by `kitbag add`";
+
+/// The tables of tools and of servers.
+const TOOLS: &str = "tools";
+const SERVERS: &str = "servers";
 
 /// Larger than the position of any existing table: a file has fewer bytes.
 const END: isize = 1 << 30;
@@ -20,6 +24,14 @@ pub(crate) struct ToolTable {
     pub(crate) grants: Vec<(String, Value)>,
 }
 
+/// The table of a server.
+pub(crate) struct ServerTable {
+    pub(crate) name: String,
+    /// The origin, for the comment above the table.
+    pub(crate) origin: String,
+    pub(crate) keys: Vec<(String, Item)>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TableError {
     #[error("{0}")]
@@ -27,36 +39,14 @@ pub(crate) enum TableError {
     /// The document has another kind of value in place of a table.
     #[error("its `{0}` is not a table")]
     Form(String),
-    #[error("it already has a table `[tools.{0}]`")]
+    #[error("it already has a table `[{0}]`")]
     Taken(String),
 }
 
 impl ToolTable {
     /// Returns the configuration with this table at its end. `replace`: replaces an existing table.
     pub(crate) fn add_to(&self, text: &str, replace: bool) -> Result<String, TableError> {
-        let text = match replace {
-            true => without(text, &self.name)?.unwrap_or_else(|| text.to_owned()),
-            false => text.to_owned(),
-        };
-        let mut document: DocumentMut = text.parse()?;
-        let end = document.trailing().as_str().unwrap_or_default().to_owned();
-        let is_empty = document.as_table().is_empty() && end.trim().is_empty();
-        // Comments at the end of the file stay above the new table.
-        document.set_trailing("");
-        let tools = tools(&mut document)?;
-        if tools.contains_key(&self.name) {
-            return Err(TableError::Taken(self.name.clone()));
-        }
         let mut table = Table::new();
-        table.set_position(Some(END));
-        let gap = if is_empty { "" } else { "\n" };
-        let origin = shown(&self.origin);
-        let name = &self.name;
-        table.decor_mut().set_prefix(format!(
-            "{end}{gap}{MARK} from {origin}; change it with `{}` and `{}`.\n",
-            shell::command(["kitbag", "update", name]),
-            shell::command(["kitbag", "remove", name]),
-        ));
         table.insert("source", value("local"));
         table.insert("wasm", value(self.wasm.as_str()));
         let (tables, keys): (Vec<_>, Vec<_>) =
@@ -72,9 +62,56 @@ impl ToolTable {
         for (key, item) in tables {
             table.insert(&key, placed(item, &mut position));
         }
-        tools.insert(name, Item::Table(table));
-        Ok(document.to_string())
+        insert(text, (TOOLS, &self.name), &self.origin, table, replace)
     }
+}
+
+impl ServerTable {
+    /// Returns the configuration with this table at its end. `replace`: replaces an existing table.
+    pub(crate) fn add_to(&self, text: &str, replace: bool) -> Result<String, TableError> {
+        let mut table = Table::new();
+        let (tables, keys): (Vec<_>, Vec<_>) =
+            self.keys.iter().cloned().partition(|(_, item)| item.is_table());
+        keys.into_iter().for_each(|(key, item)| drop(table.insert(&key, item)));
+        let mut position = END + 1;
+        for (key, item) in tables {
+            table.insert(&key, placed(item, &mut position));
+        }
+        insert(text, (SERVERS, &self.name), &self.origin, table, replace)
+    }
+}
+
+/// Returns a configuration with a table at its end.
+fn insert(
+    text: &str,
+    (group, name): (&str, &str),
+    origin: &str,
+    mut table: Table,
+    replace: bool,
+) -> Result<String, TableError> {
+    let text = match replace {
+        true => without_table(text, group, name)?.unwrap_or_else(|| text.to_owned()),
+        false => text.to_owned(),
+    };
+    let mut document: DocumentMut = text.parse()?;
+    let end = document.trailing().as_str().unwrap_or_default().to_owned();
+    let is_empty = document.as_table().is_empty() && end.trim().is_empty();
+    // Comments at the end of the file stay above the new table.
+    document.set_trailing("");
+    let tables = tables(&mut document, group)?;
+    if tables.contains_key(name) {
+        return Err(TableError::Taken(format!("{group}.{name}")));
+    }
+    table.set_position(Some(END));
+    let gap = if is_empty { "" } else { "\n" };
+    table.decor_mut().set_prefix(format!(
+        "{end}{gap}{MARK} from {}; change it with `{}` and `{}`.\n",
+        shown(origin),
+        shell::command(["kitbag", "update", name]),
+        shell::command(["kitbag", "remove", name]),
+    ));
+    tables.insert(name, Item::Table(table));
+    Ok(document.to_string())
 }
 
 /// Returns the component in the table of a tool. `None` if there is no table, or the text is not
@@ -87,22 +124,40 @@ pub(crate) fn wasm(text: &str, name: &str) -> Option<String> {
 
 /// Returns whether a tool has a table. `None` if the text is not TOML.
 pub(crate) fn has(text: &str, name: &str) -> Option<bool> {
+    has_table(text, TOOLS, name)
+}
+
+/// Returns whether a server has a table. `None` if the text is not TOML.
+pub(crate) fn has_server(text: &str, name: &str) -> Option<bool> {
+    has_table(text, SERVERS, name)
+}
+
+fn has_table(text: &str, group: &str, name: &str) -> Option<bool> {
     let document: DocumentMut = text.parse().ok()?;
-    Some(document.get("tools").is_some_and(|tools| tools.get(name).is_some()))
+    Some(document.get(group).is_some_and(|tables| tables.get(name).is_some()))
 }
 
 /// Returns the configuration without the table of a tool. `None` if the tool has no table. Comments
 /// above it that `kitbag add` did not write are kept at the end.
 pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, TableError> {
+    without_table(text, TOOLS, name)
+}
+
+/// Like [`without`], for a server.
+pub(crate) fn without_server(text: &str, name: &str) -> Result<Option<String>, TableError> {
+    without_table(text, SERVERS, name)
+}
+
+fn without_table(text: &str, group: &str, name: &str) -> Result<Option<String>, TableError> {
     let mut document: DocumentMut = text.parse()?;
-    if document.get("tools").is_none() {
+    if document.get(group).is_none() {
         return Ok(None);
     }
-    let tools = tools(&mut document)?;
-    let Some(removed) = tools.remove(name) else { return Ok(None) };
-    let is_left_over = tools.is_empty();
-    if is_left_over && document["tools"].as_table().is_some_and(Table::is_implicit) {
-        document.remove("tools");
+    let tables = tables(&mut document, group)?;
+    let Some(removed) = tables.remove(name) else { return Ok(None) };
+    let is_left_over = tables.is_empty();
+    if is_left_over && document[group].as_table().is_some_and(Table::is_implicit) {
+        document.remove(group);
     }
     let prefix = removed.as_table().and_then(|table| table.decor().prefix()?.as_str());
     let lines = prefix.unwrap_or_default().lines();
@@ -114,8 +169,11 @@ pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, TableErr
     Ok(Some(document.to_string()))
 }
 
-fn tools(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TableError> {
-    let item = document.as_table_mut().entry("tools").or_insert_with(|| {
+fn tables<'a>(
+    document: &'a mut DocumentMut,
+    group: &str,
+) -> Result<&'a mut dyn TableLike, TableError> {
+    let item = document.as_table_mut().entry(group).or_insert_with(|| {
         let mut tools = Table::new();
         tools.set_implicit(true);
         Item::Table(tools)
@@ -123,11 +181,11 @@ fn tools(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TableError> {
     match item.as_table_like_mut() {
         // An inline table cannot hold a table with a heading.
         Some(tools) if !tools.is_dotted() => Ok(tools),
-        _ => Err(TableError::Form("tools".to_owned())),
+        _ => Err(TableError::Form(group.to_owned())),
     }
 }
 
-fn value(text: &str) -> Item {
+pub(crate) fn value(text: &str) -> Item {
     Item::Value(Value::String(Formatted::new(text.to_owned())))
 }
 
@@ -215,6 +273,29 @@ http = [
         assert_eq!(error("tools.a.enable = false"), "its `tools` is not a table");
         assert_eq!(error("[tools.weather]\n"), "it already has a table `[tools.weather]`");
         assert!(error("[tools").contains("TOML parse error"));
+    }
+
+    #[test]
+    fn a_table_of_a_server_is_added_and_removed_again() {
+        let table = ServerTable {
+            name: "db".into(),
+            origin: "mcp-server-sqlite".into(),
+            keys: vec![("command".into(), Item::Value(list(vec!["mcp-server-sqlite".into()])))],
+        };
+        let text = "[limits]\ntime = \"5s\"\n";
+        let added = table.add_to(text, false).unwrap();
+        assert_eq!(
+            added,
+            "[limits]\ntime = \"5s\"\n\n# Added by `kitbag add` from mcp-server-sqlite; change it \
+             with `kitbag update db` and `kitbag remove db`.\n[servers.db]\ncommand = \
+             [\"mcp-server-sqlite\"]\n"
+        );
+        assert_eq!(has_server(&added, "db"), Some(true));
+        assert_eq!(table.add_to(&added, true).unwrap(), added);
+        let error = table.add_to(&added, false).unwrap_err().to_string();
+        assert_eq!(error, "it already has a table `[servers.db]`");
+        assert_eq!(without_server(&added, "db").unwrap().unwrap().trim_end(), text.trim_end());
+        assert_eq!(without(&added, "db").unwrap(), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use kitbag::Config;
 use kitbag::base::ContentDigest;
 use kitbag::config::{Layer, Lock};
 use kitbag::contract::ToolName;
+use kitbag::policy::server::ServerName;
 use kitbag::trust::digest_of;
 use tempfile::NamedTempFile;
 
@@ -273,6 +274,28 @@ impl LockedToolFiles<'_> {
         }
         let text = String::from_utf8_lossy(self.lock.content()).into_owned();
         let Ok(left) = table::without(&text, name.as_str()) else { return Ok(true) };
+        if let Some(left) = left {
+            let failed =
+                |source| CliError::Save { path: self.place.lock.display().to_string(), source };
+            self.lock.replace(left.as_bytes()).map_err(failed)?;
+        }
+        Ok(false)
+    }
+
+    /// Returns the layer of the files.
+    pub(crate) fn layer(&self) -> Layer {
+        self.place.layer
+    }
+
+    /// Removes the record of a server. Returns whether the record remains because the lock file is
+    /// not valid TOML.
+    pub(crate) fn forget_server(&mut self, name: &ServerName) -> Result<bool, CliError> {
+        if self.is_readable {
+            self.recorded.servers.remove(name);
+            return self.write_lock().map(|()| false);
+        }
+        let text = String::from_utf8_lossy(self.lock.content()).into_owned();
+        let Ok(left) = table::without_server(&text, name.as_str()) else { return Ok(true) };
         if let Some(left) = left {
             let failed =
                 |source| CliError::Save { path: self.place.lock.display().to_string(), source };

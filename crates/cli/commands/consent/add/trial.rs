@@ -176,7 +176,7 @@ pub(crate) fn read(builder: Builder) -> Result<(), CliError> {
 }
 
 /// Unlike `build`, treats a mistake in a workspace as an error.
-fn built(builder: Builder) -> Result<Kitbag, CliError> {
+pub(crate) fn built(builder: Builder) -> Result<Kitbag, CliError> {
     let (kitbag, errors) = builder.build_faulty();
     match errors.into_iter().next() {
         Some(error) => Err(error.into()),

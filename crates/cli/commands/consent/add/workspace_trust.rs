@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use kitbag::base::ContentDigest;
 use kitbag::config::{TrustedBy, WorkspaceTrust};
-use kitbag::contract::ToolName;
 use kitbag::host::Limits;
 use kitbag::trust::TrustRecord;
 use kitbag::{Caller, Config};
@@ -82,18 +81,19 @@ impl TrustBefore {
     }
 
     /// Trusts the workspace with a command's changes, if it was trusted before and nothing else has
-    /// changed. Otherwise a note tells the person what to do.
+    /// changed. `own` is the name of the tool or server in the places of a record. Otherwise a note
+    /// tells the person what to do.
     pub(crate) fn extend(
         &self,
         global: &Global,
-        tool: &ToolName,
+        own: &str,
         changed: &Changed,
     ) -> Result<(), CliError> {
         let before = match self {
             Self::All => return Ok(()),
             Self::None => {
                 output::note(
-                    "the workspace is not trusted, so the tool does not run yet; `kitbag trust` \
+                    "the workspace is not trusted, so it does not run yet; `kitbag trust` \
                      shows all requests of the workspace",
                 );
                 return Ok(());
@@ -114,7 +114,7 @@ impl TrustBefore {
                 return Ok(());
             }
         };
-        match is_only(before.as_deref(), &question.record, tool, changed) {
+        match is_only(before.as_deref(), &question.record, own, changed) {
             true => question.give(&Caller::this_user()).map_err(CliError::from),
             false => {
                 output::note(
@@ -132,7 +132,7 @@ impl TrustBefore {
 fn is_only(
     before: Option<&TrustRecord>,
     now: &TrustRecord,
-    tool: &ToolName,
+    own: &str,
     changed: &Changed,
 ) -> bool {
     let (mut files, mut components, places) = match before {
@@ -148,7 +148,6 @@ fn is_only(
             (false, None) => drop(files.remove(path)),
         }
     }
-    let own = format!("tool `{tool}`");
     let others = |record: &TrustRecord| {
         let others = record.places.iter().filter(|place| place.by != own);
         others.cloned().collect::<Vec<_>>()
@@ -187,13 +186,12 @@ mod tests {
         const CONFIG: &str = ".kitbag/config.toml";
         const A: &str = ".kitbag/tools/a.wasm";
         const B: &str = ".kitbag/tools/b.wasm";
-        let tool = ToolName::new("a").unwrap();
         let changed: Changed = [(CONFIG, Some(digest(2))), (A, Some(digest(9)))]
             .map(|(path, it)| (path.to_owned(), it))
             .into();
         let before = record(&[(CONFIG, 1)], &[(B, 5)], &["tool `b`"]);
         let check = |now: TrustRecord, expected: bool| {
-            assert_eq!(is_only(Some(&before), &now, &tool, &changed), expected, "{now:?}");
+            assert_eq!(is_only(Some(&before), &now, "tool `a`", &changed), expected, "{now:?}");
         };
         let components = [(A, 9), (B, 5)];
         check(record(&[(CONFIG, 2)], &components, &["tool `b`"]), true);
@@ -206,6 +204,6 @@ mod tests {
         check(record(&[(CONFIG, 2)], &components, &["tool `b`", "topic `keys`"]), false);
         check(record(&[(CONFIG, 2)], &components, &[]), false);
         let new = record(&[(CONFIG, 2)], &[(A, 9)], &[]);
-        assert!(is_only(None, &new, &tool, &changed));
+        assert!(is_only(None, &new, "tool `a`", &changed));
     }
 }

@@ -168,7 +168,7 @@ fn of_workspace(context: &Context<'_>, access: Access) -> DirectoryGrant {
 }
 
 /// Returns the reason why no grant may make a directory writable. The path is canonical.
-fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
+pub(crate) fn never_writable(context: &Context<'_>, host: &Path) -> Option<String> {
     if let Some(guarded) = context.guard.guarded_above(host) {
         return Some(format!(
             "`{}` cannot be granted for writing: no tool may change `{}`; use `mode = \"ro\"`, \

@@ -10,7 +10,7 @@ use kitbag_contract::ToolName;
 use kitbag_fs_guard::locate;
 
 use crate::config::{ConfiguredTool, ToolSource};
-use crate::format::span::{At, merge};
+use crate::format::span::{At, Written, merge};
 use crate::format::{SourceConfig, ToolConfig};
 use crate::layers::origin::Origin;
 use crate::layers::toolsets::Disabled;
@@ -28,6 +28,8 @@ enum Identity {
     Script(OsString),
     /// The path of a component that does not exist yet.
     Missing(PathBuf),
+    /// The tool of a server, by the names of both.
+    Server(String, String),
 }
 
 struct OwnTool<'a> {
@@ -53,6 +55,9 @@ impl Identity {
             ToolSource::Local(local) => Some(Self::of_component(&local.wasm.value)),
             ToolSource::Script(script) => {
                 Some(Self::Script(script.path.value.file_stem()?.to_owned()))
+            }
+            ToolSource::Server(tool) => {
+                Some(Self::Server(tool.server.to_string(), tool.tool.clone()))
             }
             // No file gives these tools another name.
             ToolSource::Bytes(_) | ToolSource::Native => None,
@@ -163,6 +168,10 @@ fn own_tools<'a>(context: &Context<'a>) -> BTreeMap<ToolName, OwnTool<'a>> {
 }
 
 fn meant(context: &Context<'_>, name: &ToolName, table: &ToolConfig) -> Option<Identity> {
+    if let Some(Written { value: SourceConfig::Server(text), .. }) = &table.source {
+        let (server, tool) = text.split_once('/')?;
+        return Some(Identity::Server(server.to_owned(), tool.to_owned()));
+    }
     let is_local = table.source.as_ref().is_some_and(|source| source.value == SourceConfig::Local);
     if is_local || table.wasm.is_some() || table.replaces.is_some() {
         let path = context.bases.absolute(&table.wasm.as_ref()?.value).ok()?;
@@ -173,7 +182,11 @@ fn meant(context: &Context<'_>, name: &ToolName, table: &ToolConfig) -> Option<I
         return Some(Identity::Script(script.into()));
     }
     let builtin = table.builtin.as_ref().map_or(name.as_str(), |written| &written.value);
-    context.named(builtin).map(|builtin| Identity::Builtin(builtin.name.to_owned()))
+    if let Some(builtin) = context.named(builtin) {
+        return Some(Identity::Builtin(builtin.name.to_owned()));
+    }
+    let tool = context.offers.named(name.as_str())?;
+    Some(Identity::Server(tool.server.to_string(), tool.tool.clone()))
 }
 
 /// Returns the built-ins whose toolsets the user config switches off and no other file switches on

@@ -157,6 +157,8 @@ impl<'a> Candidate<'a> {
                     SourceConfig::Local => {
                         ToolSource::Local(local::local(context, self, path, report)?)
                     }
+                    // Only a component in `.kitbag/tools` gets here, which was reported.
+                    SourceConfig::Server(_) => return None,
                 };
                 (source, kind.origin)
             }
@@ -175,7 +177,7 @@ impl<'a> Candidate<'a> {
             Some(ToolSource::Builtin { name }) => {
                 name.value != self.name.as_str() && !self.is_builtin_of_user()
             }
-            Some(ToolSource::Bytes(_) | ToolSource::Native) | None => false,
+            Some(ToolSource::Bytes(_) | ToolSource::Native | ToolSource::Server(_)) | None => false,
         };
         if is_of_workspace { Code::Workspace } else { Code::Own }
     }
@@ -218,7 +220,7 @@ fn kind(
     let source = last(tables, |tool| tool.source.as_ref());
     if let Some(found) = found {
         let origin = Origin::Found { path: found.shown.clone() };
-        if let Some(source) = source.filter(|source| *source.value == SourceConfig::Builtin) {
+        if let Some(source) = source.filter(|source| *source.value != SourceConfig::Local) {
             report.at(source, two_tools(name, &found.shown));
         }
         return Sourced { value: SourceConfig::Local, origin };
@@ -227,7 +229,7 @@ fn kind(
         if is_builtin && *source.value == SourceConfig::Local {
             report.at(source, shadows_builtin(name));
         }
-        return source.sourced(*source.value);
+        return source.sourced(source.value.clone());
     }
     if is_builtin {
         return Sourced::default(SourceConfig::Builtin);
@@ -265,7 +267,7 @@ fn check_manifest(candidate: &Candidate<'_>, report: &mut Report) {
 
 /// Refuses `dev` and `mask` in a file of a workspace: only the user can build a tool or show its
 /// unmasked output.
-fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut Report) {
+pub(super) fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut Report) {
     let dev = all(&candidate.parts, |tool| tool.dev.as_ref()).map(|at| ("dev", at));
     let mask = all(&candidate.parts, |tool| tool.mask.as_ref()).map(|at| ("mask", at));
     for (key, at) in dev.chain(mask) {
@@ -277,7 +279,7 @@ fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut
 
 /// Returns the rate of the tool: the lowest rate of all layers, for each period. A workspace can
 /// only lower the user's rates.
-fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<Rates>> {
+pub(super) fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<Rates>> {
     let mut effective: Option<Sourced<Rates>> = None;
     for at in all(parts, |tool| tool.rate.as_ref()) {
         let rates: Rates = match at.value.parse() {
@@ -301,7 +303,7 @@ fn rate(parts: &[Part<'_, ToolConfig>], report: &mut Report) -> Option<Sourced<R
 
 /// Returns the preset answers, by the question's id. An answer is one value, so a stronger layer
 /// replaces it as a whole.
-fn answers(
+pub(super) fn answers(
     parts: &[Part<'_, ToolConfig>],
     report: &mut Report,
 ) -> BTreeMap<String, Sourced<Value>> {

@@ -7,12 +7,13 @@ mod candidate;
 mod local;
 mod names;
 mod scripts;
+pub(crate) mod serve;
 pub(crate) mod server_tools;
 pub(crate) mod switches;
 pub(crate) mod toolsets;
 pub(crate) mod untrusted_tools;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use kitbag_contract::ToolName;
 
@@ -20,6 +21,7 @@ pub(crate) use absent::{AbsentTables, warnings};
 use candidate::Candidate;
 use names::{is_unused, shadows, two_tools};
 use scripts::{Script, script_key};
+use server_tools::Named;
 
 use super::context::{Context, tables};
 use super::grants;
@@ -65,7 +67,7 @@ pub(crate) fn all<'a>(
     limits: &EffectiveLimits,
     report: &mut Report,
 ) -> (BTreeMap<ToolName, ConfiguredTool>, AbsentTables<'a>) {
-    let mut tables: HashMap<ToolName, Vec<Part<'a, ToolConfig>>> = HashMap::new();
+    let mut tables: BTreeMap<ToolName, Vec<Part<'a, ToolConfig>>> = BTreeMap::new();
     for parts in merge(self::tables(context.configs, |config| config.tools.as_ref())) {
         match ToolName::new(parts[0].key.value) {
             Ok(name) => drop(tables.insert(name, parts)),
@@ -77,6 +79,7 @@ pub(crate) fn all<'a>(
     }
     let mut tools = Tools { context, limits, tools: BTreeMap::new(), replaced: Vec::new() };
     let taken = scripts::taken(context, tables.iter());
+    let renamed = server_tools::renamed(&tables);
     for (name, found) in untrusted_tools::listed_components(context, found) {
         let tables = tables.remove(name).unwrap_or_default();
         report.enter(Piece::Tool(name.to_string()));
@@ -115,11 +118,26 @@ pub(crate) fn all<'a>(
     }
     let mut absent = AbsentTables::new();
     for (name, tables) in tables {
-        if absent::is_absent(context, &name, &tables) {
+        let is_of_server = context.offers.named(name.as_str()).is_some();
+        if !is_of_server && absent::is_absent(context, &name, &tables) {
             absent.insert(name, tables.iter().map(|part| part.key).collect());
             continue;
         }
         report.enter(Piece::Tool(name.to_string()));
+        match server_tools::named(context, &name, &tables, report) {
+            Named::None => {}
+            Named::Unknown => continue,
+            Named::Absent => {
+                absent.insert(name, tables.iter().map(|part| part.key).collect());
+                continue;
+            }
+            Named::Tool(tool) => {
+                let candidate = Candidate::new(context, &name, None, Script::None, tables);
+                let tool = server_tools::resolve(context, &candidate, tool, limits, report);
+                tools.tools.insert(name.clone(), tool);
+                continue;
+            }
+        }
         let script = scripts::named(context, &tables, report);
         tools.add(&Candidate::new(context, &name, None, script, tables), report);
     }
@@ -140,6 +158,7 @@ pub(crate) fn all<'a>(
     let Tools { mut tools, replaced, .. } = tools;
     names::check_replaced_once(&tools, report);
     builtins::add(context, &mut tools, replaced, limits, report);
+    server_tools::add(context, &mut tools, &renamed, limits, report);
     aliases::share(context, &mut tools);
     (tools, absent)
 }

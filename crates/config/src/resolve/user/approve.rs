@@ -22,7 +22,7 @@ pub(crate) fn default(
 ) -> Option<Sourced<ApprovalRule>> {
     let (file, table) = tables(configs, |config| config.approve.as_ref()).next()?;
     let at = table.default.as_ref()?.at(file);
-    Some(at.sourced(approval_rule(at, report)?))
+    Some(at.sourced(rule(at, report)?))
 }
 
 pub(crate) fn classes(
@@ -63,7 +63,7 @@ pub(crate) fn rules(
     for at in all(parts, |tool| tool.approve.as_ref()) {
         let is_own = at.file.layer() == Layer::User;
         is_said_by_user |= is_own;
-        match approval_rule(at, report) {
+        match rule(at, report) {
             Some(ApprovalRule::Never) if is_own => approval.never = Some(at.origin()),
             // The files of a workspace remove no rule.
             Some(ApprovalRule::Never) | None => {}
@@ -76,7 +76,41 @@ pub(crate) fn rules(
     approval
 }
 
-fn approval_rule(at: At<'_, ApproveConfig>, report: &mut Report) -> Option<ApprovalRule> {
+/// Returns the rules of a server's tool. In each file a rule of the tool replaces that of its
+/// server. A workspace can only add to the user's rules.
+pub(crate) fn of_server_tool(
+    context: &Context<'_>,
+    server: &[(Layer, Sourced<ApprovalRule>)],
+    parts: &[Part<'_, ToolConfig>],
+    report: &mut Report,
+) -> ToolApproval {
+    let mut approval = rules(context, parts, report);
+    let has_own = |layer: Layer| {
+        all(parts, |tool| tool.approve.as_ref()).any(|at| at.file.layer() == layer)
+    };
+    let of_server = server.iter().filter(|(layer, _)| !has_own(*layer));
+    let of_server: Vec<_> = of_server.collect();
+    if !has_own(Layer::User) && of_server.iter().any(|(layer, _)| *layer == Layer::User) {
+        // The rule for the server replaces the default of the user.
+        let default = context.approve_default;
+        approval.rules.retain(|rule| Some(rule) != default);
+        approval.never = approval.never.filter(|origin| {
+            default.is_none_or(|default| default.origin != *origin)
+        });
+    }
+    for (layer, rule) in of_server {
+        match rule.value {
+            ApprovalRule::Never if *layer == Layer::User => {
+                approval.never = Some(rule.origin.clone());
+            }
+            ApprovalRule::Never => {}
+            _ => approval.rules.push(rule.clone()),
+        }
+    }
+    approval
+}
+
+pub(crate) fn rule(at: At<'_, ApproveConfig>, report: &mut Report) -> Option<ApprovalRule> {
     let rule = match &at.value.0 {
         StringOr::Short(word) => ApprovalRule::of_word(word).map_err(Problem::from),
         StringOr::Other(WhenConfig { when }) => conditions(when),

@@ -3,14 +3,14 @@
 //! A tool or topic that requests more is off. Higher limits and weaker restrictions of the whole
 //! workspace do not take effect: their trusted values stay.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use kitbag_contract::UnknownArguments;
 use kitbag_state::trust::{TrustRecord, WorkspaceEdit};
 
 use super::{TrustChange, TrustReview, TrustSubject, compare};
-use crate::config::{Config, ConfiguredTool, DIRECTORY, TOOLS, ToolSource};
+use crate::config::{Config, ConfiguredTool, DIRECTORY, LOCK, TOOLS, ToolSource};
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;
 
@@ -47,7 +47,23 @@ impl Config {
         };
         let root = self.root.value.clone();
         let (mut off, mut freed) = (Vec::new(), BTreeSet::new());
+        let mut off_servers = BTreeMap::new();
+        for (name, server) in &mut self.servers {
+            let subject = TrustSubject::Server(name.clone());
+            let Some(cause) = cause(&review, &subject, &[]) else { continue };
+            let reason = Disabled::Edited { cause: cause.clone() };
+            off_servers.insert(name.clone(), reason.clone());
+            server.disabled = Some(reason);
+            off.push((subject, cause));
+        }
         for (name, tool) in &mut self.tools {
+            if let ToolSource::Server(of) = &tool.source.value
+                && let Some(reason) = off_servers.get(&of.server)
+            {
+                let (server, reason) = (of.server.clone(), Box::new(reason.clone()));
+                tool.turn_off(Disabled::Server { server, reason });
+                continue;
+            }
             let subject = TrustSubject::Tool(name.clone());
             match cause(&review, &subject, &own_files(tool, &root)) {
                 Some(cause) => {
@@ -107,6 +123,7 @@ fn own_files(tool: &ConfiguredTool, root: &Path) -> Vec<String> {
     let path = match &tool.source.value {
         ToolSource::Local(local) => &local.wasm.value,
         ToolSource::Script(script) => &script.path.value,
+        ToolSource::Server(_) => return vec![format!("{DIRECTORY}/{LOCK}")],
         ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => {
             return Vec::new();
         }

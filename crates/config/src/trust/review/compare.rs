@@ -12,10 +12,10 @@ use kitbag_fs_guard::canonical;
 use kitbag_policy::ApprovalRule;
 use kitbag_state::trust::{TrustRecord, TrustedPlace};
 
-use super::{TrustChange, TrustChanges, TrustSubject, tool};
-use crate::config::{Config, ConfiguredTool, SecretFiles, Topic};
+use super::{TrustChange, TrustChanges, TrustSubject, server, tool};
+use crate::config::{Config, ConfiguredTool, SecretFiles, ToolSource, Topic};
 use crate::layers::limits::EffectiveLimits;
-use crate::trust::destinations::{READ, READ_AND_WRITE, by_tool, by_topic};
+use crate::trust::destinations::{READ, READ_AND_WRITE, by_server, by_tool, by_topic};
 
 /// Returns the difference between an edited configuration and the trusted one. Both were resolved
 /// under the same user config.
@@ -27,6 +27,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         secret_files,
         server_memory,
         unknown_arguments,
+        servers,
         tools,
         topics,
         // The effects are visible in the tools that it turns on.
@@ -69,6 +70,9 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         absent: _,
     } = now;
     let mut changes = TrustChanges::default();
+    for name in servers.keys().chain(then.servers.keys()).collect::<BTreeSet<_>>() {
+        server::between(name, servers.get(name), then.servers.get(name), &mut changes);
+    }
     for name in tools.keys().chain(then.tools.keys()).collect::<BTreeSet<_>>() {
         of_tool(name, (tools.get(name), now), (then.tools.get(name), then), &mut changes);
     }
@@ -112,8 +116,11 @@ pub(super) fn moved(now: &Config, then: &Config, record: &TrustRecord) -> Vec<Tr
     let tools = tools.map(|tool| (by_tool(&tool.name), TrustSubject::Tool(tool.name.clone())));
     let topics = now.topics.values().filter(|topic| topic.enable.value);
     let topics = topics.map(|topic| (by_topic(&topic.id), TrustSubject::Topic(topic.id.clone())));
+    let servers = now.servers.values().filter(|server| server.address.is_some());
+    let servers =
+        servers.map(|server| (by_server(&server.name), TrustSubject::Server(server.name.clone())));
     let mut moved = Vec::new();
-    for (by, subject) in tools.chain(topics) {
+    for (by, subject) in servers.chain(tools).chain(topics) {
         let of_subject = |place: &&TrustedPlace| place.by == by;
         let other = places.iter().filter(of_subject).find(|place| !is_trusted(place));
         // The trusted paths would now lead elsewhere, possibly to a place without any link.
@@ -147,11 +154,11 @@ fn of_tool(
         (None, None) => {}
         (None, Some(_)) => changes.removed.push(change("it is off or was removed".to_owned())),
         (Some(now), None) if then.is_some() => {
-            let brief = now.grants.value.brief(&[]);
+            let brief = brief(now);
             changes.loosened.push(change(format!("it was off, is now on, and {brief}")));
         }
         (Some(now), None) => {
-            let brief = now.grants.value.brief(&[]);
+            let brief = brief(now);
             changes.added.push(change(format!("it is new and {brief}")));
         }
         (Some(now), Some(then)) => {
@@ -163,6 +170,16 @@ fn of_tool(
             changes.removed.extend(removed.into_iter().map(change));
             changes.loosened.extend(loosened.into_iter().map(change));
         }
+    }
+}
+
+/// Describes the access of a tool in a few words.
+fn brief(tool: &ConfiguredTool) -> String {
+    match &tool.source.value {
+        ToolSource::Server(tool) => {
+            format!("calls `{}` of the server `{}`", shown(&tool.tool), tool.server)
+        }
+        _ => tool.grants.value.brief(&[]),
     }
 }
 

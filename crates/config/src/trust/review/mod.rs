@@ -8,12 +8,14 @@
 
 mod apply;
 mod compare;
+mod server;
 mod tool;
 
 use std::fmt;
 
 use kitbag_base::text::shown;
 use kitbag_contract::ToolName;
+use kitbag_policy::server::ServerName;
 use kitbag_state::trust::WorkspaceEdit;
 
 use crate::config::{Config, DIRECTORY, FILE};
@@ -60,6 +62,8 @@ pub enum TrustSubject {
     Tool(ToolName),
     /// A topic, by its id.
     Topic(String),
+    /// An MCP server.
+    Server(ServerName),
     /// A setting of the whole workspace.
     Workspace,
 }
@@ -159,6 +163,7 @@ impl fmt::Display for TrustSubject {
         match self {
             Self::Tool(name) => write!(f, "`{name}`"),
             Self::Topic(id) => write!(f, "topic `{}`", shown(id)),
+            Self::Server(name) => write!(f, "server `{name}`"),
             Self::Workspace => f.write_str("the workspace"),
         }
     }
@@ -170,6 +175,7 @@ impl fmt::Display for TrustChange {
         match &self.subject {
             TrustSubject::Tool(name) => write!(f, "tool `{name}`: {text}"),
             TrustSubject::Topic(id) => write!(f, "topic `{}`: {text}", shown(id)),
+            TrustSubject::Server(name) => write!(f, "server `{name}`: {text}"),
             TrustSubject::Workspace => write!(f, "{text}"),
         }
     }

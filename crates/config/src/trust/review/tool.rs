@@ -4,6 +4,7 @@ use kitbag_base::text::shown;
 use kitbag_fs_guard::{ProtectedNames, SecretNames};
 use kitbag_policy::{Access, ApprovalRule, DirectoryGrant, Grants, Rates, SecretGrant};
 
+use super::server;
 use crate::config::{
     BytesTool, CommandTemplate, ComponentCall, ConfiguredGrants, ConfiguredTool, LocalTool,
     LockedTool, Parameters, ScriptTool, ToolApproval, ToolRate, ToolSource,
@@ -102,11 +103,17 @@ fn of_source(now: &ToolSource, then: &ToolSource, changes: &mut ToolChanges) {
             of_parameters(parameters.as_ref(), then.parameters.as_ref(), changes);
         }
         (ToolSource::Native, ToolSource::Native) => {}
+        (ToolSource::Server(now), ToolSource::Server(then)) => {
+            server::of_tool(now, then, &mut changes.added);
+        }
         (now, _) => {
             let text = match now {
                 ToolSource::Builtin { name } => format!("it is the built-in `{}`", name.value),
                 ToolSource::Local(local) => runs(&local.wasm.value),
                 ToolSource::Script(script) => runs(&script.path.value),
+                ToolSource::Server(tool) => {
+                    format!("it is `{}` of the server `{}`", shown(&tool.tool), tool.server)
+                }
                 ToolSource::Bytes(_) | ToolSource::Native => {
                     "it is a tool of the embedding program".into()
                 }

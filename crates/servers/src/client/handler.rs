@@ -1,0 +1,98 @@
+//! The client's answers to requests of a server.
+#![expect(deprecated, reason = "sampling is deprecated since 2026-07-28; older servers ask for it")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
+    FormElicitationCapability, Implementation,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::sync::{Notify, oneshot};
+
+use super::router::{Elicitation, Router};
+use kitbag_contract::LogLevel;
+
+/// Answers requests of one server.
+pub(crate) struct Handler {
+    router: Arc<Router>,
+    changes: Arc<Changes>,
+}
+
+/// Changes of the server's lists that were not looked at yet.
+#[derive(Default)]
+pub(crate) struct Changes {
+    has_tools: AtomicBool,
+    news: Notify,
+}
+
+impl Handler {
+    pub(crate) fn new(router: Arc<Router>, changes: Arc<Changes>) -> Self {
+        Self { router, changes }
+    }
+}
+
+impl Changes {
+    /// Waits until the tools changed.
+    pub(crate) async fn tools(&self) {
+        while !self.has_tools.swap(false, Ordering::Relaxed) {
+            self.news.notified().await;
+        }
+    }
+
+    /// Notes that the tools changed.
+    pub(crate) fn changed(&self) {
+        self.has_tools.store(true, Ordering::Relaxed);
+        self.news.notify_one();
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        let form = FormElicitationCapability::default();
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        let own = Implementation::new("kitbag", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, own)
+    }
+
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        const REFUSED: &str = "`sampling/createMessage` is refused: kitbag has no model";
+        if let Some(call) = self.router.call_of(&context.extensions) {
+            call.events.log(LogLevel::Notice, REFUSED);
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, REFUSED, None))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(call) = self.router.call_of(&context.extensions) else {
+            let reason = "no call, or more than one, could have caused the question";
+            return Err(ErrorData::invalid_request(reason, None));
+        };
+        let (reply, answer) = oneshot::channel();
+        if call.questions.try_send(Elicitation { params, reply }).is_err() {
+            let reason = "too many questions of one call wait for answers";
+            return Err(ErrorData::invalid_request(reason, None));
+        }
+        drop(call);
+        tokio::select! {
+            answer = answer => Ok(answer.unwrap_or(ElicitResult::new(ElicitationAction::Cancel))),
+            () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.changed();
+    }
+}

@@ -1,0 +1,91 @@
+//! Errors of servers.
+
+use std::time::Duration;
+
+use kitbag_base::format_duration;
+use kitbag_base::text::shown;
+use kitbag_policy::server::ServerName;
+
+/// Why a server did not answer a call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// The server could not be started or connected to.
+    #[error("the server `{server}` did not start: {reason}")]
+    Start {
+        /// The server.
+        server: ServerName,
+        /// The reason, with the end of the server's standard error.
+        reason: String,
+    },
+    /// The server failed recently, and is not started again yet.
+    #[error(
+        "the server `{server}` failed: {reason}; it is started again in {}",
+        format_duration(*.retry_after)
+    )]
+    Backoff {
+        /// The server.
+        server: ServerName,
+        /// The last failure.
+        reason: String,
+        /// The time until the next start.
+        retry_after: Duration,
+    },
+    /// The connection ended during the call.
+    #[error("the server `{server}` ended during the call: {reason}")]
+    Ended {
+        /// The server.
+        server: ServerName,
+        /// The reason.
+        reason: String,
+    },
+    /// The tool is not the one that was added.
+    #[error(
+        "the {part} of `{}` at the server `{server}` changed; `kitbag update {server}` shows the \
+         difference", shown(tool)
+    )]
+    Changed {
+        /// The server.
+        server: ServerName,
+        /// The server's name of the tool.
+        tool: String,
+        /// The changed part.
+        part: &'static str,
+    },
+    /// The server no longer has the tool.
+    #[error(
+        "the server `{server}` no longer has a tool `{}`; `kitbag update {server}` shows its tools",
+        shown(tool)
+    )]
+    Absent {
+        /// The server.
+        server: ServerName,
+        /// The server's name of the tool.
+        tool: String,
+    },
+    /// The server answered with an error of the protocol.
+    #[error("{message}")]
+    Answered {
+        /// The server's message. Untrusted text.
+        message: String,
+    },
+    /// The server sent something that the protocol does not allow or that kitbag does not offer.
+    #[error("the server `{server}` {reason}")]
+    Protocol {
+        /// The server.
+        server: ServerName,
+        /// What it did, as a verb phrase.
+        reason: String,
+    },
+}
+
+impl ServerError {
+    /// Returns true if the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Start { .. } | Self::Backoff { .. } | Self::Ended { .. })
+    }
+
+    /// Returns true if the tool is refused because it is not as recorded.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Changed { .. } | Self::Absent { .. })
+    }
+}

@@ -1,0 +1,26 @@
+//! MCP servers whose tools kitbag offers.
+//!
+//! [`Servers`] has one connection to each server for all callers. A server starts at its first
+//! call, ends when it is idle, and is restarted with increasing delays. Its thread owns the
+//! connection and the process, so that no server can delay another.
+//!
+//! Everything that a server sends is bounded and untrusted: a server that floods, hangs or lies
+//! fails its own calls only.
+
+mod backoff;
+mod call;
+mod client;
+mod connection;
+mod error;
+mod listing;
+mod pool;
+pub mod process;
+mod start;
+mod target;
+
+pub use call::{Answered, CallEvents, Round, ServerCall};
+pub use error::ServerError;
+pub use listing::Listing;
+pub use pool::{Servers, ServersOptions};
+pub use start::{Connect, Link, ProcessFuture, Processes, RunningProcess};
+pub use target::{ServerTarget, TargetSecrets};

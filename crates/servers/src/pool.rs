@@ -1,0 +1,274 @@
+//! The servers of one configuration, each with one connection for all callers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use kitbag_http::Client;
+use kitbag_policy::server::{ServerAddress, ServerName};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::connection::{self, Connection, Lease};
+use crate::error::ServerError;
+use crate::listing::Listing;
+use crate::start::Connect;
+use crate::target::ServerTarget;
+
+/// The connections to servers. Clones share them; the last one ends all servers.
+///
+/// Creating this starts nothing. A server starts at its first call or listing.
+#[derive(Clone)]
+pub struct Servers(Arc<Pool>);
+
+/// What servers are reached with.
+#[derive(Clone, Default)]
+pub struct ServersOptions {
+    /// Starts processes. `None`: only remote servers can be reached.
+    pub connect: Option<Arc<dyn Connect>>,
+    /// Sends requests to remote servers.
+    pub http: Client,
+}
+
+pub(crate) type Means = ServersOptions;
+
+struct Pool {
+    means: Means,
+    slots: Mutex<HashMap<ServerName, Arc<Slot>>>,
+}
+
+/// The state of one server.
+struct Slot {
+    name: ServerName,
+    address: Arc<ServerAddress>,
+    state: watch::Sender<State>,
+    stop: CancellationToken,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    backoff: Backoff,
+}
+
+#[derive(Clone, Default)]
+enum Phase {
+    #[default]
+    Stopped,
+    Starting,
+    Failed(String),
+    Running(Arc<Connection>),
+}
+
+impl Servers {
+    /// Creates the connections. Nothing is started.
+    pub fn new(options: ServersOptions) -> Self {
+        Self(Arc::new(Pool { means: options, slots: Mutex::default() }))
+    }
+
+    /// Starts a server if necessary, and returns what it offers.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`] if it does not start.
+    pub async fn list(&self, target: &ServerTarget) -> Result<Listing, ServerError> {
+        Ok(self.connect(target).await?.0.listing.clone())
+    }
+
+    /// Ends all servers but these, at once. Their running calls fail.
+    pub fn retain(&self, is_kept: impl Fn(&ServerName, &ServerAddress) -> bool) {
+        let mut slots = self.0.slots();
+        let is_ended = |name: &ServerName, slot: &mut Arc<Slot>| !is_kept(name, &slot.address);
+        let ended: Vec<_> = slots.extract_if(is_ended).collect();
+        drop(slots);
+        for (_, slot) in ended {
+            slot.stop.cancel();
+        }
+    }
+
+    /// Returns the names of the servers that run now.
+    pub fn running(&self) -> Vec<ServerName> {
+        let is_running = |slot: &Slot| matches!(slot.state.borrow().phase, Phase::Running(_));
+        let slots = self.0.slots();
+        let running = slots.iter().filter(|(_, slot)| is_running(slot));
+        running.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns the connection to a server, which is started if necessary.
+    pub(crate) async fn connect(&self, target: &ServerTarget) -> Result<Lease, ServerError> {
+        let slot = self.0.slot(target);
+        let mut changes = slot.state.subscribe();
+        if let Some(lease) = slot.lease() {
+            return Ok(lease);
+        }
+        slot.begin(target, &self.0.means)?;
+        loop {
+            let phase = match changes.wait_for(|state| !matches!(state.phase, Phase::Starting)).await
+            {
+                Ok(state) => state.phase.clone(),
+                Err(_) => Phase::Stopped,
+            };
+            match phase {
+                Phase::Running(_) => match slot.lease() {
+                    Some(lease) => return Ok(lease),
+                    None => slot.begin(target, &self.0.means)?,
+                },
+                Phase::Failed(reason) => {
+                    return Err(ServerError::Start { server: target.name.clone(), reason });
+                }
+                Phase::Stopped | Phase::Starting => slot.begin(target, &self.0.means)?,
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// Returns the state of a server. A server with another address is replaced.
+    fn slot(&self, target: &ServerTarget) -> Arc<Slot> {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.get(&target.name) {
+            if slot.address == target.address {
+                return Arc::clone(slot);
+            }
+            slot.stop.cancel();
+        }
+        let slot = Arc::new(Slot {
+            name: target.name.clone(),
+            address: Arc::clone(&target.address),
+            state: watch::Sender::default(),
+            stop: CancellationToken::new(),
+            thread: Mutex::default(),
+        });
+        slots.insert(target.name.clone(), Arc::clone(&slot));
+        slot
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<ServerName, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let slots: Vec<_> = self.slots().drain().map(|(_, slot)| slot).collect();
+        for slot in &slots {
+            slot.stop.cancel();
+        }
+        for slot in slots {
+            let thread = slot.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // A call on the thread of a server may own the last clone.
+            if let Some(thread) = thread.filter(|it| it.thread().id() != thread::current().id()) {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Returns a lease of the connection, unless the server has to be started. A server that has
+    /// been leased does not end as idle, since its end takes the state for writing.
+    fn lease(&self) -> Option<Lease> {
+        let state = self.state.borrow();
+        match &state.phase {
+            Phase::Running(connection) if !connection.peer.is_transport_closed() => {
+                Some(Lease::new(connection))
+            }
+            _ => None,
+        }
+    }
+
+    /// Starts the server on a thread of its own, unless it is starting or runs.
+    fn begin(self: &Arc<Self>, target: &ServerTarget, means: &Means) -> Result<(), ServerError> {
+        let (mut refusal, now) = (None, Instant::now());
+        let is_begun = self.state.send_if_modified(|state| {
+            let is_gone = match &state.phase {
+                Phase::Stopped | Phase::Failed(_) => true,
+                Phase::Running(connection) => connection.peer.is_transport_closed(),
+                Phase::Starting => false,
+            };
+            if !is_gone {
+                return false;
+            }
+            if let Some((reason, retry_after)) = state.backoff.wait(now) {
+                let (server, reason) = (self.name.clone(), reason.to_owned());
+                refusal = Some(ServerError::Backoff { server, reason, retry_after });
+                return false;
+            }
+            state.phase = Phase::Starting;
+            true
+        });
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        if !is_begun {
+            return Ok(());
+        }
+        let (slot, target, means) = (Arc::clone(self), target.clone(), means.clone());
+        let name = format!("server {}", self.name);
+        match thread::Builder::new().name(name).spawn(move || slot.run(&target, &means)) {
+            Ok(thread) => {
+                *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+            }
+            Err(error) => self.failed(format!("no thread: {error}"), now),
+        }
+        Ok(())
+    }
+
+    /// Runs the server from its start to its end.
+    fn run(&self, target: &ServerTarget, means: &Means) {
+        let begun = Instant::now();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return self.failed(error.to_string(), begun),
+        };
+        runtime.block_on(async {
+            let started = tokio::select! {
+                started = connection::start(target, means) => started,
+                () = self.stop.cancelled() => Err("kitbag ended it".to_owned()),
+            };
+            let started = match started {
+                Ok(started) => started,
+                Err(reason) => return self.failed(reason, begun),
+            };
+            let connection = Arc::clone(&started.connection);
+            self.state.send_modify(|state| {
+                state.phase = Phase::Running(Arc::clone(&connection));
+            });
+            let release = || {
+                self.state.send_if_modified(|state| {
+                    let is_idle = connection.is_idle();
+                    if is_idle {
+                        state.phase = Phase::Stopped;
+                    }
+                    is_idle
+                })
+            };
+            let failed = started.supervise(target.idle, &self.stop, release).await;
+            self.state.send_modify(|state| {
+                if let Some(reason) = failed {
+                    state.backoff.failed(reason, begun.elapsed(), Instant::now());
+                }
+                let is_own = match &state.phase {
+                    Phase::Running(running) => Arc::ptr_eq(running, &connection),
+                    _ => false,
+                };
+                if is_own {
+                    state.phase = Phase::Stopped;
+                }
+            });
+        });
+        // Tasks of the connection end with the runtime, and the process with its thread.
+        runtime.shutdown_background();
+    }
+
+    fn failed(&self, reason: String, begun: Instant) {
+        self.state.send_modify(|state| {
+            state.backoff.failed(reason.clone(), begun.elapsed(), Instant::now());
+            state.phase = Phase::Failed(reason);
+        });
+    }
+}

@@ -1,0 +1,55 @@
+//! Processes, namespaces and filters of the system.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+pub(super) use tokio::net::unix::pipe;
+
+#[cfg(target_os = "linux")]
+pub(super) use self::linux::{Keeper, start, support};
+#[cfg(not(target_os = "linux"))]
+pub(super) use self::other::{Keeper, start, support};
+use super::confinement::Rules;
+
+/// A program to start.
+pub(super) struct Job<'a> {
+    pub(super) program: &'a Path,
+    pub(super) command: &'a [String],
+    pub(super) variables: &'a HashMap<OsString, OsString>,
+    pub(super) directory: &'a Path,
+    pub(super) rules: Option<&'a Rules>,
+}
+
+/// A program that was started.
+pub(super) struct Started {
+    pub(super) keeper: Keeper,
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// A step that failed.
+pub(super) struct Failure {
+    pub(super) step: &'static str,
+    pub(super) error: std::io::Error,
+}
+
+impl Failure {
+    /// Returns a function for `map_err`.
+    pub(super) fn at<E: Into<std::io::Error>>(step: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self { step, error: error.into() }
+    }
+}
+
+/// Returns whether a file can be executed by somebody.
+pub(super) fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,6 @@
+//! Connections to servers inside the test's process, well-behaved and hostile.
+
+mod calls;
+mod fake;
+mod hostile;
+mod lifecycle;
