@@ -1,5 +1,10 @@
 //! The plan of a confinement: paths, limits, and what the system must enforce.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "servers are confined on Linux only")
+)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -246,4 +251,58 @@ pub(super) fn is_program_directory(path: &Path, home: Option<&Path>, hidden: &[P
 
 fn existing(paths: &[&str]) -> impl Iterator<Item = PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn support(landlock: Result<u32, String>, namespaces: bool, seccomp: bool) -> Support {
+        let available = |is: bool| if is { Ok(()) } else { Err("not here".to_owned()) };
+        Support {
+            landlock,
+            namespaces: available(namespaces),
+            seccomp: available(seccomp),
+            processes: available(namespaces),
+        }
+    }
+
+    #[test]
+    fn missing_features_are_errors() {
+        assert_eq!(support(Ok(6), false, true).confinement(), Ok(()));
+        assert_eq!(support(Ok(3), true, true).confinement(), Ok(()));
+        let error = |support: Support| support.confinement().unwrap_err();
+        assert_eq!(error(support(Err("none".to_owned()), true, true)), "none");
+        assert_eq!(error(support(Ok(7), true, false)), "not here");
+        assert!(error(support(Ok(2), true, true)).contains("Linux 6.2"));
+        assert!(error(support(Ok(5), false, true)).contains("Linux 6.12"));
+        assert!(error(support(Ok(5), true, true).with_namespaces(false)).contains("switched off"));
+    }
+
+    #[test]
+    fn home_directories_are_not_parts_of_programs() {
+        let hidden = [PathBuf::from("/nonexistent/home/me/.local/state/kitbag")];
+        let home = Path::new("/nonexistent/home/me");
+        let is = |path: &str| is_program_directory(Path::new(path), Some(home), &hidden);
+        for path in ["/nonexistent/home/me/.local/lib", "/opt/tool/lib"] {
+            assert!(is(path), "{path}");
+        }
+        for path in [
+            "/",
+            "/nonexistent/home",
+            "/nonexistent/home/me",
+            "/nonexistent/home/me/.local",
+            "/nonexistent/home/me/.local/state/kitbag/bin",
+        ] {
+            assert!(!is(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_the_system_are_apart_from_homes() {
+        for path in SYSTEM.iter().chain(&NETWORK) {
+            assert!(!path.starts_with("/home") && !path.starts_with("/root"), "{path}");
+        }
+        assert!(SYSTEM.is_sorted() && NETWORK.is_sorted() && DEVICES.is_sorted());
+    }
 }

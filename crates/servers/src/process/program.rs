@@ -136,4 +136,76 @@ fn interpreter(file: &Path, directory: &Path, path: &OsStr) -> Option<PathBuf> {
     Some(PathBuf::from(interpreter))
 }
 
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
 
+    use super::*;
+
+    /// A directory with files, whose `PATH` is `bin`.
+    fn files(files: &[(&str, &str)]) -> (tempfile::TempDir, OsString) {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = root.path().join("bin").into_os_string();
+        (root, path)
+    }
+
+    /// Returns the parts of a program as paths in the directory.
+    fn found(root: &Path, path: &OsStr, command: &[&str]) -> Vec<String> {
+        let program = find(command[0], root, path).unwrap();
+        let arguments: Vec<String> = command[1..].iter().map(|it| (*it).to_owned()).collect();
+        let root = root.canonicalize().unwrap();
+        parts(&program, &arguments, &root, path)
+            .iter()
+            .filter_map(|part| part.strip_prefix(&root).ok())
+            .map(|part| part.display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn programs_are_found_by_path_or_name() {
+        let (root, path) = files(&[("bin/server", ""), ("own/server", "")]);
+        let find = |command| find(command, root.path(), &path);
+        assert_eq!(find("server"), Ok(root.path().join("bin/server")));
+        assert_eq!(find("./own/server"), Ok(root.path().join("./own/server")));
+        assert_eq!(find("other"), Err("no such program in `PATH`".to_owned()));
+        assert_eq!(find(""), Err("the command is empty".to_owned()));
+        assert!(find("./own").unwrap_err().ends_with("is not a file"));
+    }
+
+    #[test]
+    fn packages_of_node_are_parts() {
+        let (root, path) = files(&[
+            ("bin/node", ""),
+            ("lib/node_modules/server/dist/index.js", "#!/usr/bin/env node\n"),
+        ]);
+        let script = root.path().join("lib/node_modules/server/dist/index.js");
+        std::os::unix::fs::symlink(&script, root.path().join("bin/server")).unwrap();
+        let expected =
+            ["bin", "bin/node", "lib", "lib/node_modules", "lib/node_modules/server/dist/index.js"];
+        assert_eq!(found(root.path(), &path, &["server"]), expected);
+        let script = "lib/node_modules/server/dist/index.js";
+        assert_eq!(found(root.path(), &path, &["node", script]), expected);
+    }
+
+    #[test]
+    fn environments_of_python_are_parts() {
+        let (root, _) = files(&[("base/bin/python3", ""), ("base/lib/python3/os.py", "")]);
+        let home = root.path().join("base/bin");
+        let environment = root.path().join("environment");
+        fs::create_dir_all(environment.join("bin")).unwrap();
+        let text = format!("home = {}\nversion = 3\n", home.display());
+        fs::write(environment.join("pyvenv.cfg"), text).unwrap();
+        std::os::unix::fs::symlink(home.join("python3"), environment.join("bin/python")).unwrap();
+        let parts = found(root.path(), OsStr::new(""), &["environment/bin/python", "-m", "server"]);
+        let expected =
+            ["base/bin", "base/bin/python3", "base/lib", "environment", "environment/bin"];
+        assert_eq!(parts, expected);
+    }
+}
