@@ -52,7 +52,11 @@ pub(super) fn parts(
         let Some(file) = next.take() else { break };
         add_installation(&file, &mut parts);
         next = interpreter(&file, directory, path);
-        if next.is_none() {
+        if file.ends_with("env") {
+            let is_program = |word: &&String| !word.starts_with('-') && !word.contains('=');
+            let program = arguments.iter().find(is_program);
+            next = program.and_then(|program| find(program, directory, path).ok());
+        } else if next.is_none() {
             let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
             let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
             let script = arguments.iter().find(|it| !it.starts_with('-'));
@@ -192,6 +196,9 @@ mod tests {
         assert_eq!(found(root.path(), &path, &["server"]), expected);
         let script = "lib/node_modules/server/dist/index.js";
         assert_eq!(found(root.path(), &path, &["node", script]), expected);
+        let (root, path) = files(&[("bin/env", ""), ("bin/server", "")]);
+        let parts = found(root.path(), &path, &["env", "A=b", "server"]);
+        assert!(parts.contains(&"bin/server".to_owned()), "{parts:?}");
     }
 
     #[test]
