@@ -132,6 +132,14 @@ enum Command {
     /// path of the client's file is printed on standard error. Without --write no file is changed.
     #[cfg(feature = "serve")]
     McpConfig(commands::server::mcp_config::Args),
+    /// Move the MCP servers of a client to kitbag, and put kitbag in their place
+    ///
+    /// kitbag shows what each server runs and asks you. Servers of the user's file are moved to your
+    /// user config, servers of a file in the workspace to .kitbag/config.toml. Values that look like
+    /// secrets are stored instead of written. Servers that kitbag cannot run stay where they are,
+    /// with the reason. --undo restores all files.
+    #[cfg(feature = "serve")]
+    Import(commands::server::import::Args),
     /// Give people who share a server their own tokens, or remove them
     ///
     /// Each person is a caller of `kitbag serve --http` with their own memory, rates, approvals,
@@ -239,6 +247,8 @@ fn run(cli: Cli) -> Exit {
         Command::Export(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::McpConfig(args) => args.run(global),
+        #[cfg(feature = "serve")]
+        Command::Import(args) => args.run(global),
         #[cfg(feature = "serve")]
         Command::Token(args) => args.run(&global),
         Command::Trust(args) => args.run(global),

@@ -36,6 +36,8 @@ mod places;
 mod proposal;
 mod requests;
 mod secret_sources;
+#[cfg(feature = "servers")]
+mod server_pool;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -70,6 +72,8 @@ pub use kitbag_policy as policy;
 pub use kitbag_secrets as secrets;
 #[cfg(feature = "store")]
 pub use kitbag_secrets::store as secret_store;
+#[cfg(feature = "servers")]
+pub use kitbag_servers as servers;
 pub use kitbag_state::audit;
 pub use kitbag_state::trust;
 pub use kitbag_toolbox::{
@@ -144,6 +148,18 @@ pub enum BuildError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// A tool that the program provides is invalid.
+    #[error(transparent)]
+    Tool(#[from] ToolboxError),
+}
+
+/// Why the tools of a server were not added.
+#[cfg(feature = "servers")]
+#[derive(Debug, thiserror::Error)]
+pub enum AddServerError {
+    /// The server did not start.
+    #[error(transparent)]
+    Server(#[from] kitbag_servers::ServerError),
+    /// A tool cannot have its name.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
 }
@@ -247,6 +263,29 @@ impl Kitbag {
     ) -> Result<(), ToolboxError> {
         self.toolbox = self.toolbox.with_component(name, bytes)?;
         Ok(())
+    }
+
+    /// Starts an MCP server and adds its tools, each as `NAME_TOOL`. Returns their names. The
+    /// server runs with the given address until it is idle for ten minutes, and starts again for
+    /// the next call. A tool whose definition differs then is refused.
+    ///
+    /// Tools of servers that a person may choose belong into the configuration, which records what
+    /// the person agreed to.
+    ///
+    /// # Errors
+    ///
+    /// [`AddServerError`] if the server does not start, or a tool cannot have its name.
+    #[cfg(feature = "servers")]
+    pub async fn add_server(
+        &mut self,
+        name: policy::server::ServerName,
+        address: policy::server::ServerAddress,
+    ) -> Result<Vec<ToolName>, AddServerError> {
+        let target = self.toolbox.target_of(&name, address.into());
+        let listing = self.toolbox.list_server(&target).await?;
+        let (toolbox, names) = self.toolbox.with_server_tools(&target, &listing)?;
+        self.toolbox = toolbox;
+        Ok(names)
     }
 
     /// Removes a tool that this program added, here or with the builder.
@@ -648,7 +687,11 @@ impl Builder {
         let allowed = config.allowed_leaks.value.iter().map(|it| it.leak.clone()).collect();
         let secrets = Secrets::new(secret_sources(&config), allowed);
         let auditor = auditor(&config, self.is_single_call);
+        #[cfg(feature = "servers")]
+        let servers = server_pool::servers(&self.places, &config, &host);
         let toolbox = Toolbox::new(host, config, &builtins::BUILTINS, secrets.into(), auditor);
+        #[cfg(feature = "servers")]
+        let toolbox = toolbox.with_servers(servers);
         Kitbag { toolbox, on_question: self.on_question, listener: self.listener }
     }
 }

@@ -11,7 +11,7 @@ use kitbag_policy::server::ServerName;
 use kitbag_policy::{KINDS, SecretGrant};
 use kitbag_toolbox::consent::{
     Ability, RequestItem, Requester, Risk, Surroundings, definition_items, imitated,
-    imitation_items, kind_items, place, quoted, server_items, surroundings,
+    kind_items, place, quoted, server_items, surroundings,
 };
 
 /// Returns all requests in the files of the workspace: for each tool its definition and its
@@ -79,6 +79,7 @@ fn is_own(config: &Config, tool: &ConfiguredTool) -> bool {
     match &tool.source.value {
         ToolSource::Local(local) => config.is_of_workspace(&local.wasm.origin),
         ToolSource::Script(script) => config.is_of_workspace(&script.path.origin),
+        ToolSource::Server(tool) => tool.layer == Layer::Workspace,
         ToolSource::Builtin { .. } | ToolSource::Bytes(_) | ToolSource::Native => false,
     }
 }
@@ -132,10 +133,6 @@ impl Asker<'_> {
             _ => None,
         });
         items.extend(definition_items(name, definitions));
-        let others = self.config.tools.values().filter(|tool| !of_server(tool, name));
-        let others: Vec<_> = others.map(|tool| tool.name.as_str()).collect();
-        let own = tools().map(|tool| tool.name.as_str());
-        items.extend(imitation_items(name, own, &others));
         items
     }
 

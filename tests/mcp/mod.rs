@@ -3,3 +3,4 @@
 mod definitions;
 mod http_clients;
 mod serve;
+mod servers;

@@ -99,6 +99,11 @@ impl Host {
         &self.0.options
     }
 
+    /// Returns the client that opens the connections of tools.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
     /// Returns true if an engine has been started.
     pub fn is_started(&self) -> bool {
         self.0.plain.cell.get().is_some() || self.0.metered.cell.get().is_some()

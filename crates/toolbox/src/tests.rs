@@ -5,3 +5,5 @@ mod audit;
 mod fake;
 mod nested_calls;
 mod questions;
+#[cfg(feature = "servers")]
+mod servers;

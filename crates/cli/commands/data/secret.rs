@@ -1,9 +1,9 @@
 //! `kitbag secret`.
 
 mod consent;
-mod edit;
+pub(crate) mod edit;
 mod set;
-mod store;
+pub(crate) mod store;
 
 use kitbag::base::text::shown;
 use kitbag::config::{Secret, SecretStoreKind, Sourced};

@@ -1,8 +1,8 @@
 //! `kitbag mcp-config`.
 
-mod client;
+pub(crate) mod client;
 pub(crate) mod configured;
-mod merge;
+pub(crate) mod merge;
 
 use std::path::{Path, PathBuf};
 
@@ -128,8 +128,11 @@ impl Args {
             // JSON is valid YAML.
             (true, _) => output::json(&json!({ table: { name: server } }))?,
             (false, FileFormat::Toml) => {
-                let text =
-                    merge::toml("", &ServerEntry { table, name, value: &server }, Others::Keep);
+                let text = merge::toml(
+                    "",
+                    &ServerEntry { table: &[table], name, value: &server },
+                    Others::Keep,
+                );
                 output::data(&text.map_err(|error| CliError::Usage(error.to_string()))?)?;
             }
             (false, FileFormat::Json | FileFormat::Yaml) => {
@@ -199,7 +202,8 @@ impl Args {
             CliError::Usage(format!("`{}` is unchanged: {why}", shown(&path)))
         };
         let old = str::from_utf8(original.content()).map_err(|error| untouched(&error))?;
-        let entry = ServerEntry { table: self.client.table(), name: &self.name, value: &server };
+        let table = [self.client.table()];
+        let entry = ServerEntry { table: &table, name: &self.name, value: &server };
         let others = match (self.force, is_shared) {
             (true, _) => Others::Replace,
             (false, false) => Others::KeepWorkspaces { own: workspace },
@@ -230,7 +234,7 @@ impl Args {
 
 /// Returns the path by which this program was called, without following links: the target may be
 /// another version tomorrow.
-fn called_as() -> Result<PathBuf, CliError> {
+pub(crate) fn called_as() -> Result<PathBuf, CliError> {
     let own = std::env::current_exe().map_err(CliError::Program)?;
     let is_own = |path: &PathBuf| {
         let same = path.canonicalize().ok().zip(own.canonicalize().ok());
@@ -248,7 +252,7 @@ fn called_as() -> Result<PathBuf, CliError> {
     Ok(called.unwrap_or(own))
 }
 
-fn text(path: &Path) -> Result<&str, CliError> {
+pub(crate) fn text(path: &Path) -> Result<&str, CliError> {
     path.to_str().ok_or_else(|| {
         let path = path.to_string_lossy();
         CliError::Usage(format!("`{}` is not UTF-8, as JSON must be", shown(&path)))
@@ -271,7 +275,7 @@ fn url(text: &str) -> Result<String, String> {
 }
 
 /// Parses the name of a server, which every client must accept.
-fn server_name(name: &str) -> Result<String, String> {
+pub(crate) fn server_name(name: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match (1..=64).contains(&name.len()) && name.chars().all(fits) {
         true => Ok(name.to_owned()),

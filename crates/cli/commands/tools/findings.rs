@@ -41,7 +41,8 @@ impl Findings {
         let warnings = &mut findings.warnings;
         let checked = toolbox.tool(name.as_str()).and_then(|tool| {
             if let Some(reason) = tool.refused {
-                return Err(ToolboxError::NotAsRecorded { tool: name.to_string(), reason });
+                let (tool, update) = (name.to_string(), name.to_string());
+                return Err(ToolboxError::NotAsRecorded { tool, reason, update });
             }
             if tool.unavailable(toolbox.config()).is_some() {
                 warnings.push(format!(

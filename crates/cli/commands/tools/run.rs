@@ -115,7 +115,8 @@ impl Call {
                     // The schema of a changed component is not read. The error says what changed.
                     Some(reason) => {
                         toolbox.load(&name)?;
-                        Err(ToolboxError::NotAsRecorded { tool: name.clone(), reason })
+                        let (tool, update) = (name.clone(), name.clone());
+                        Err(ToolboxError::NotAsRecorded { tool, reason, update })
                     }
                 }
             };

@@ -33,6 +33,7 @@ pub use secrets::{
 };
 pub use server::{
     ConfiguredServer, LockedServer, RecordedServer, ServerTool, address_words, confinement_words,
+    tool_name as server_tool_name,
 };
 pub(crate) use tool::writable;
 pub use tool::{

@@ -175,7 +175,7 @@ impl ServerTool {
 /// Returns the name of a server's tool for models: the prefix, `_`, and the tool's own name, in
 /// which characters that a name cannot have become `_`. A long name ends in digits of its digest.
 /// `None`: the own name is empty.
-fn tool_name(prefix: &str, own: &str) -> Option<ToolName> {
+pub fn tool_name(prefix: &str, own: &str) -> Option<ToolName> {
     /// Digits of the digest at the end of a long name.
     const DIGITS: usize = 6;
     if own.is_empty() {

@@ -223,6 +223,11 @@ impl Variables {
         self.0.is_empty()
     }
 
+    /// Iterates over the names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
+        self.0.iter()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<VariableValue> {
         let value = self.0.get(OsStr::new(name))?;
         Some(match value.to_str() {

@@ -340,6 +340,7 @@ fn replace(
     changed.people = u64::from(old.revoke_missing_from(&new));
     // Before clients are notified.
     new.toolbox.retain_components();
+    new.toolbox.retain_servers();
     let is_news = changed != Changes::default();
     if is_news {
         server.tell(|changes| {

@@ -123,6 +123,14 @@ impl Toolbox {
         for (name, bytes) in &program.components {
             toolbox = toolbox.with_bytes(name.clone(), bytes.clone())?;
         }
+        let (mut config, program) = toolbox.parts();
+        let is_server = |tool: &ConfiguredTool| matches!(tool.source.value, ToolSource::Server(_));
+        for tool in other.0.config.tools.values() {
+            if is_server(tool) && tool.source.origin == Origin::Caller {
+                config.tools.entry(tool.name.clone()).or_insert_with(|| tool.clone());
+            }
+        }
+        toolbox = toolbox.with_parts(config, program);
         Ok(toolbox)
     }
 

@@ -78,13 +78,26 @@ fn confined(confine: &Confinement) -> String {
     }
 }
 
+impl crate::Toolbox {
+    /// Ends the servers that no enabled tool uses.
+    pub fn retain_servers(&self) {
+        #[cfg(feature = "servers")]
+        if let Some(servers) = &self.0.servers {
+            self.retain_used(servers);
+        }
+    }
+}
+
 #[cfg(feature = "servers")]
 mod targets {
     use std::sync::Arc;
 
+    use kitbag_config::{ConfiguredTool, Layer, Origin, ServerTool, Sourced, ToolSource};
+    use kitbag_contract::ToolName;
     use kitbag_policy::server::{Era, ServerAddress, ServerName};
     use kitbag_servers::{Listing, ServerError, ServerTarget, Servers, TargetSecrets};
 
+    use crate::error::ToolboxError;
     use crate::registry::{Toolbox, ToolboxState};
 
     impl Toolbox {
@@ -101,14 +114,13 @@ mod targets {
             self.0.servers.as_ref()
         }
 
-        /// Ends the servers that the configuration no longer has, or has with another address.
-        pub fn retain_servers(&self) {
-            let Some(servers) = &self.0.servers else { return };
+        pub(super) fn retain_used(&self, servers: &Servers) {
+            let tools: Vec<_> = self.enabled().map(|(_, tool)| &tool.source.value).collect();
             servers.retain(|name, address| {
-                let server = self.0.config.servers.get(name.as_str());
-                let server = server.filter(|server| server.is_enabled());
-                let now = server.and_then(|server| server.address.as_ref());
-                now.is_some_and(|now| *now.value == *address)
+                tools.iter().any(|source| match source {
+                    ToolSource::Server(tool) => tool.server == *name && *tool.address == *address,
+                    _ => false,
+                })
             });
         }
 
@@ -120,6 +132,53 @@ mod targets {
             let recorded = server.recorded.as_ref();
             let era = recorded.and_then(|recorded| recorded.server.era);
             Some(target(&self.0, name, &address.value, era))
+        }
+
+        /// Returns the way to reach a server of the embedding program.
+        pub fn target_of(&self, name: &ServerName, address: Arc<ServerAddress>) -> ServerTarget {
+            target(&self.0, name, &address, None)
+        }
+
+        /// Adds the tools of a server of the embedding program, each as `NAME_TOOL`, and returns
+        /// the new toolbox and the names.
+        ///
+        /// # Errors
+        ///
+        /// [`ToolboxError::Register`] for a name that another tool has or that is not valid.
+        pub fn with_server_tools(
+            &self,
+            target: &ServerTarget,
+            listing: &Listing,
+        ) -> Result<(Self, Vec<ToolName>), ToolboxError> {
+            let (mut config, program) = self.parts();
+            let mut names = Vec::new();
+            for definition in &listing.tools {
+                let own = &definition.name;
+                let refused = |reason: &str| ToolboxError::Register {
+                    tool: format!("{}/{own}", target.name),
+                    reason: reason.to_owned(),
+                };
+                let name = kitbag_config::server_tool_name(target.name.as_str(), own);
+                let name = name.ok_or_else(|| refused("its name is empty"))?;
+                if config.tools.contains_key(&name) {
+                    return Err(refused(&format!("another tool has the name `{name}`")));
+                }
+                let tool = ServerTool {
+                    server: target.name.clone(),
+                    tool: own.clone(),
+                    address: Arc::clone(&target.address),
+                    era: Some(listing.era),
+                    definition: Arc::new(definition.clone()),
+                    layer: Layer::User,
+                };
+                let source = Sourced { value: ToolSource::Server(tool), origin: Origin::Caller };
+                let limits = config.limits.clone();
+                let mut tool = ConfiguredTool::of_caller(name.clone(), source, limits);
+                tool.approve = config.default_approval();
+                config.tools.insert(name.clone(), tool);
+                names.push(name);
+            }
+            Ok((self.with_parts(config, program), names))
         }
 
         /// Starts a server, and returns what it offers.

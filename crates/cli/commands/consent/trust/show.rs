@@ -8,7 +8,9 @@ use kitbag::TrustQuestion;
 use kitbag::base::ContentDigest;
 use kitbag::base::text::shown;
 use kitbag::config::TrustChanges;
-use kitbag::toolbox::consent::{Attachment, Consent, RequestChange, quoted};
+use kitbag::toolbox::consent::{
+    Attachment, Consent, RequestChange, RequestItem, Requester, quoted,
+};
 use kitbag::trust::{TrustRecord, TrustedContent};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
@@ -38,10 +40,41 @@ pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
         }
         Some(_) => format!("{workspace} has changed since you trusted it:"),
     };
-    let mut parts: Vec<_> = components(record, old).into_iter().collect();
+    // The command lines come first: a server runs outside of the sandbox.
+    let mut parts: Vec<_> = servers(items).into_iter().collect();
+    parts.extend(components(record, old));
     parts.extend(files(record, now, old, &then));
     let more = "`kitbag trust --all`".to_owned();
     Consent { heading, parts, items: items.clone(), more }
+}
+
+/// Returns the command line or the URL of each server.
+fn servers(items: &[RequestItem]) -> Option<Attachment> {
+    let mut lines: Vec<&str> = Vec::new();
+    let mut last = None;
+    for item in items.iter().filter(|item| item.change != RequestChange::Removed) {
+        if let Requester::Server(name) = &item.requester
+            && last != Some(name)
+        {
+            last = Some(name);
+            lines.push(&item.line);
+        }
+    }
+    let lines: Vec<_> = lines.into_iter().map(cut).collect();
+    (!lines.is_empty()).then(|| Attachment::ours("MCP servers, which it starts:", lines))
+}
+
+/// Cuts a long line, and counts the rest.
+fn cut(line: &str) -> String {
+    /// The most characters of a line.
+    const MOST: usize = 1000;
+    match line.char_indices().nth(MOST) {
+        None => line.to_owned(),
+        Some((at, _)) => {
+            let more = line[at..].chars().count();
+            format!("{}… ({more} more characters; `--all` shows them)", &line[..at])
+        }
+    }
 }
 
 /// Returns the components that differ from the trusted ones.

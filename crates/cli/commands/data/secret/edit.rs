@@ -6,21 +6,21 @@ use toml_edit::{DocumentMut, InlineTable, Item, Value};
 use crate::files::tables::{EditError, list, set, table};
 
 #[derive(Clone, Copy)]
-pub(super) struct Changes<'a> {
-    pub(super) name: &'a SecretName,
-    pub(super) source: &'a SecretSource,
+pub(crate) struct Changes<'a> {
+    pub(crate) name: &'a SecretName,
+    pub(crate) source: &'a SecretSource,
     /// Permitted destinations, and whether wildcards are allowed. `None`: unchanged.
-    pub(super) to: Option<(&'a [String], bool)>,
+    pub(crate) to: Option<(&'a [String], bool)>,
     /// Placement of the secret in a request. `None`: unchanged.
-    pub(super) placement: Option<&'a Placement>,
+    pub(crate) placement: Option<&'a Placement>,
     /// Locations in which the placeholder is replaced. `None`: unchanged.
-    pub(super) placeholder: Option<&'a [&'a str]>,
+    pub(crate) placeholder: Option<&'a [&'a str]>,
     /// Settings for opening the store. `None`: unchanged.
-    pub(super) store: Option<&'a str>,
+    pub(crate) store: Option<&'a str>,
 }
 
 impl Changes<'_> {
-    pub(super) fn apply(&self, text: &str) -> Result<String, EditError> {
+    pub(crate) fn apply(&self, text: &str) -> Result<String, EditError> {
         let mut document: DocumentMut = text.parse()?;
         if let Some(kind) = self.store {
             let store = table(document.as_table_mut(), "secret_store", false)?;
@@ -62,7 +62,7 @@ impl Changes<'_> {
 }
 
 /// Returns the file without a secret. `None` if it has no secret of this name.
-pub(super) fn without(text: &str, name: &SecretName) -> Result<Option<String>, EditError> {
+pub(crate) fn without(text: &str, name: &SecretName) -> Result<Option<String>, EditError> {
     let mut document: DocumentMut = text.parse()?;
     let Some(secrets) = document.get_mut("secrets") else { return Ok(None) };
     let form = || EditError::Form("secrets".to_owned());

@@ -10,7 +10,7 @@ use kitbag::{Config, open_store};
 use crate::error::CliError;
 
 /// Opens the store. If no passphrase is configured, asks on the terminal, twice for a new one.
-pub(super) fn open(
+pub(crate) fn open(
     config: &Config,
     kind: SecretStoreKind,
     is_new: bool,

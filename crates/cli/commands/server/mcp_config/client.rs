@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// An MCP client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Client {
+pub(crate) enum Client {
     /// Claude Desktop
     ClaudeDesktop,
     /// Claude Code
@@ -37,20 +37,20 @@ pub(super) enum Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileFormat {
+pub(crate) enum FileFormat {
     Json,
     Toml,
     /// Only printed, never written: no library preserves the comments of YAML.
     Yaml,
 }
 
-pub(super) enum Connection<'a> {
+pub(crate) enum Connection<'a> {
     Program { command: &'a str, arguments: &'a [String] },
     Http { url: &'a str, token_variable: &'a str },
 }
 
 impl Client {
-    pub(super) fn table(self) -> &'static str {
+    pub(crate) fn table(self) -> &'static str {
         match self {
             Self::ClaudeDesktop
             | Self::ClaudeCode
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    pub(super) fn format(self) -> FileFormat {
+    pub(crate) fn format(self) -> FileFormat {
         match self {
             Self::Codex => FileFormat::Toml,
             Self::Goose => FileFormat::Yaml,
@@ -77,7 +77,7 @@ impl Client {
 
     /// Returns the arguments of the server in the shared file of a workspace, without paths of this
     /// machine. The client starts the server in the workspace, or names the workspace.
-    pub(super) fn portable_arguments(self) -> &'static [&'static str] {
+    pub(crate) fn portable_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Cursor | Self::VsCode => &["serve", "--workspace", "${workspaceFolder}"],
             _ => &["serve"],
@@ -86,7 +86,7 @@ impl Client {
 
     /// Returns the client's configuration of the server. The error explains why the client cannot
     /// express it.
-    pub(super) fn server(self, connection: &Connection<'_>) -> Result<Map<String, Value>, String> {
+    pub(crate) fn server(self, connection: &Connection<'_>) -> Result<Map<String, Value>, String> {
         let value = match *connection {
             Connection::Program { command, arguments } => match self {
                 Self::ClaudeDesktop
@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// Returns the note on the token for a client that does not read environment variables.
-    pub(super) fn token_note(self, variable: &str) -> String {
+    pub(crate) fn token_note(self, variable: &str) -> String {
         match self {
             Self::Cline | Self::Generic | Self::Goose | Self::Zed => {
                 format!(
@@ -184,7 +184,7 @@ impl Client {
     }
 
     /// Returns the file in a workspace, if the client reads one.
-    pub(super) fn workspace_file(self, workspace: &Path) -> Option<PathBuf> {
+    pub(crate) fn workspace_file(self, workspace: &Path) -> Option<PathBuf> {
         let file = match self {
             Self::ClaudeCode => ".mcp.json",
             Self::Cursor => ".cursor/mcp.json",
@@ -198,7 +198,7 @@ impl Client {
 
     /// Returns the user's own file, which applies to every workspace. `None` if its path is not
     /// known.
-    pub(super) fn user_file(self) -> Option<PathBuf> {
+    pub(crate) fn user_file(self) -> Option<PathBuf> {
         let places = Places::from_environment(std::env::vars_os());
         let home = places.home.unwrap_or_else(|| PathBuf::from("~"));
         let xdg_config = places.config_dir.as_deref().and_then(Path::parent);

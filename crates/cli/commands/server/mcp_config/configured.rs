@@ -40,7 +40,8 @@ pub(crate) fn client_files(workspace: Option<&Path>) -> Vec<ClientFile> {
     files
 }
 
-fn parse(text: &str, format: FileFormat) -> Option<Value> {
+/// Parses the file of a client. Empty text is an empty configuration.
+pub(crate) fn parse(text: &str, format: FileFormat) -> Option<Value> {
     match format {
         FileFormat::Json => {
             let text = text.trim_start_matches('\u{feff}');

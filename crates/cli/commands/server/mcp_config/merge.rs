@@ -15,14 +15,15 @@ const OWN_KEYS: [&str; 8] =
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A new server: its table in the file, its name, and its fields.
-pub(super) struct ServerEntry<'a> {
-    pub(super) table: &'a str,
-    pub(super) name: &'a str,
-    pub(super) value: &'a Map<String, Value>,
+pub(crate) struct ServerEntry<'a> {
+    /// The keys that lead to the table of servers.
+    pub(crate) table: &'a [&'a str],
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a Map<String, Value>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Others<'a> {
+pub(crate) enum Others<'a> {
     /// Keeps the other server, which is an error. An existing kitbag server is updated.
     Keep,
     /// Like [`Keep`](Self::Keep), but also keeps kitbag servers for other workspaces, because the
@@ -35,7 +36,7 @@ pub(super) enum Others<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum MergeError {
+pub(crate) enum MergeError {
     /// The text is not in the client's format.
     #[error("it cannot be read: {0}")]
     Syntax(String),
@@ -65,24 +66,13 @@ pub(super) enum MergeError {
 /// # Errors
 ///
 /// [`MergeError`], except [`MergeError::Taken`] with [`Others::Replace`].
-pub(super) fn json(
+pub(crate) fn json(
     text: &str,
     entry: &ServerEntry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
-    // Editors on Windows may write a byte order mark.
-    let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-        Some(text) => (BYTE_ORDER_MARK.to_string(), text),
-        None => (String::new(), text),
-    };
-    let root = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| MergeError::Syntax(error.to_string()))?;
-    let form = |what: &str| MergeError::Form(what.to_owned());
-    let whole = root.object_value_or_create().ok_or_else(|| form("all of it"))?;
-    is_once(&whole, entry.table)?;
-    let table = whole
-        .object_value_or_create(entry.table)
-        .ok_or_else(|| form(&format!("`{}` in it", entry.table)))?;
+    let (mark, root) = parsed_json(text)?;
+    let table = json_table(&root, entry.table, true)?.expect("it is created");
     is_once(&table, entry.name)?;
     let written = || format!("{mark}{}", ended(root.to_string()));
     let fields = || entry.value.iter().map(|(key, value)| (key.clone(), input(value))).collect();
@@ -96,6 +86,111 @@ pub(super) fn json(
         _ => property.set_value(CstInputValue::Object(fields())),
     }
     Ok(written())
+}
+
+/// Parses JSON. Returns its byte order mark, which editors on Windows may write.
+fn parsed_json(text: &str) -> Result<(&str, CstRootNode), MergeError> {
+    let (mark, text) = text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len());
+    let root = CstRootNode::parse(text, &ParseOptions::default());
+    Ok((mark, root.map_err(|error| MergeError::Syntax(error.to_string()))?))
+}
+
+/// Returns a table of servers. `None`: it does not exist, and `creates` is false.
+fn json_table(
+    root: &CstRootNode,
+    keys: &[&str],
+    creates: bool,
+) -> Result<Option<CstObject>, MergeError> {
+    let form = |what: &str| MergeError::Form(what.to_owned());
+    let whole = match creates {
+        true => root.object_value_or_create(),
+        false => root.object_value(),
+    };
+    let mut table = whole.ok_or_else(|| form("all of it"))?;
+    for key in keys {
+        is_once(&table, key)?;
+        if !creates && table.get(key).is_none() {
+            return Ok(None);
+        }
+        let inner = table.object_value_or_create(key);
+        table = inner.ok_or_else(|| form(&format!("`{key}` in it")))?;
+    }
+    Ok(Some(table))
+}
+
+/// Returns the names that several servers in a JSON text have.
+///
+/// # Errors
+///
+/// [`MergeError`] if the text is not JSON, or the table of servers is not one object.
+pub(crate) fn repeated_json(text: &str, keys: &[&str]) -> Result<Vec<String>, MergeError> {
+    let (_, root) = parsed_json(text)?;
+    if root.value().is_none() {
+        return Ok(Vec::new());
+    }
+    let Some(table) = json_table(&root, keys, false)? else { return Ok(Vec::new()) };
+    let mut names: Vec<_> =
+        table.properties().into_iter().filter_map(|property| property.decoded_name()).collect();
+    names.sort();
+    let repeated = names.windows(2).filter(|pair| pair[0] == pair[1]);
+    let mut repeated: Vec<_> = repeated.map(|pair| pair[0].clone()).collect();
+    repeated.dedup();
+    Ok(repeated)
+}
+
+/// Removes servers from JSON text. Everything else keeps its comments and order.
+pub(crate) fn without_json(
+    text: &str,
+    keys: &[&str],
+    names: &[&str],
+) -> Result<String, MergeError> {
+    let (mark, root) = parsed_json(text)?;
+    if let Some(table) = json_table(&root, keys, false)? {
+        for name in names {
+            is_once(&table, name)?;
+            if let Some(property) = table.get(name) {
+                property.remove();
+            }
+        }
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+/// Like [`without_json`], for TOML.
+pub(crate) fn without_toml(
+    text: &str,
+    keys: &[&str],
+    names: &[&str],
+) -> Result<String, MergeError> {
+    let mut document = parsed_toml(text)?;
+    let table = toml_table(&mut document, keys)?;
+    for name in names {
+        table.remove(name);
+    }
+    Ok(document.to_string())
+}
+
+fn parsed_toml(text: &str) -> Result<DocumentMut, MergeError> {
+    text.parse().map_err(|error: toml_edit::TomlError| MergeError::Syntax(error.to_string()))
+}
+
+/// Returns a table of servers, which is created if missing.
+fn toml_table<'a>(
+    document: &'a mut DocumentMut,
+    keys: &[&str],
+) -> Result<&'a mut dyn TableLike, MergeError> {
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for key in keys {
+        let item = table.entry(key).or_insert_with(|| {
+            let mut table = Table::new();
+            // Only its servers need headings.
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let form = || MergeError::Form(format!("`{key}` in it"));
+        table = item.as_table_like_mut().ok_or_else(form)?;
+    }
+    Ok(table)
 }
 
 /// Refuses an object with a repeated key: parsers would read only the last value.
@@ -139,22 +234,13 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 /// Like [`json`], for TOML.
-pub(super) fn toml(
+pub(crate) fn toml(
     text: &str,
     entry: &ServerEntry<'_>,
     others: Others<'_>,
 ) -> Result<String, MergeError> {
-    let mut document: DocumentMut = text
-        .parse()
-        .map_err(|error: toml_edit::TomlError| MergeError::Syntax(error.to_string()))?;
-    let form = || MergeError::Form(format!("`{}` in it", entry.table));
-    let table = document.entry(entry.table).or_insert_with(|| {
-        let mut table = Table::new();
-        // Only its servers need headings.
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let table = table.as_table_like_mut().ok_or_else(form)?;
+    let mut document = parsed_toml(text)?;
+    let table = toml_table(&mut document, entry.table)?;
     let whole = || {
         let mut table = Table::new();
         entry.value.iter().for_each(|(key, value)| drop(table.insert(key, item(value))));
@@ -207,7 +293,7 @@ fn toml_value(value: &Value) -> toml_edit::Value {
 }
 
 /// Converts a TOML value to JSON, as far as servers use it.
-pub(super) fn as_json(item: &Item) -> Value {
+pub(crate) fn as_json(item: &Item) -> Value {
     if let Some(table) = item.as_table_like() {
         return table.iter().map(|(key, item)| (key.to_owned(), as_json(item))).collect();
     }
@@ -248,7 +334,7 @@ fn is_ours(found: &Value, new: &Map<String, Value>) -> bool {
 }
 
 /// Returns whether a server is a program named `kitbag` that serves.
-pub(super) fn starts_kitbag(found: &Value) -> bool {
+pub(crate) fn starts_kitbag(found: &Value) -> bool {
     // opencode has the program and its arguments in a single list.
     let (command, first) = match &found["command"] {
         Value::Array(words) => (words.first(), words.get(1)),
@@ -310,7 +396,7 @@ mod tests {
         others: Others<'_>,
     ) -> Result<String, MergeError> {
         let value = server.as_object().unwrap();
-        merge(text, &ServerEntry { table: "servers", name: "kitbag", value }, others)
+        merge(text, &ServerEntry { table: &["servers"], name: "kitbag", value }, others)
     }
 
     fn server() -> Value {
