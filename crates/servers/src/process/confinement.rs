@@ -105,6 +105,8 @@ pub struct Support {
     pub seccomp: Result<(), String>,
     /// Whether the largest number of processes can be enforced, or why not.
     pub processes: Result<(), String>,
+    /// The smallest number of processes that can be enforced.
+    pub least_processes: u32,
 }
 
 /// A confinement that this system can enforce.
@@ -137,6 +139,18 @@ impl Support {
             support.processes = support.processes.and(Err(reason.to_owned()));
         }
         support
+    }
+
+    /// Returns an error if this number of processes cannot be enforced.
+    fn limits_processes(&self, processes: u32) -> Result<(), String> {
+        if let Err(reason) = &self.processes {
+            return Err(format!("`processes` cannot be enforced: {reason}"));
+        }
+        let least = self.least_processes;
+        if processes < least {
+            return Err(format!("as root, the least number of `processes` is {least}"));
+        }
+        Ok(())
     }
 
     /// Returns an error if servers cannot be confined here: the reason, for a person.
@@ -201,10 +215,8 @@ pub(super) fn rules(
             ),
         });
     }
-    if confine.processes.is_some() {
-        support.processes.clone().map_err(|reason| {
-            StartError::Confinement(format!("`processes` cannot be enforced: {reason}"))
-        })?;
+    if let Some(processes) = confine.processes {
+        support.limits_processes(processes).map_err(StartError::Confinement)?;
     }
     Ok(Rules {
         read,
@@ -264,6 +276,7 @@ mod tests {
             namespaces: available(namespaces),
             seccomp: available(seccomp),
             processes: available(namespaces),
+            least_processes: 1,
         }
     }
 
@@ -277,6 +290,11 @@ mod tests {
         assert!(error(support(Ok(2), true, true)).contains("Linux 6.2"));
         assert!(error(support(Ok(5), false, true)).contains("Linux 6.12"));
         assert!(error(support(Ok(5), true, true).with_namespaces(false)).contains("switched off"));
+        let limits = |support: Support| support.limits_processes(8);
+        assert_eq!(limits(support(Ok(7), true, true)), Ok(()));
+        assert!(limits(support(Ok(7), false, true)).unwrap_err().contains("cannot be enforced"));
+        let root = Support { least_processes: 301, ..support(Ok(7), true, true) };
+        assert!(limits(root).unwrap_err().contains("301"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, geteuid, waitid};
 
 use super::call;
-use super::namespaces::{Namespaces, Privilege};
+use super::namespaces::{LEAST_PID_MAX, Namespaces, Privilege};
 use crate::process::Support;
 
 /// What the system offers, and how kitbag uses it.
@@ -73,7 +73,8 @@ fn probe() -> Probed {
         Some(_) => Ok(()),
         None => Err(reason),
     };
-    let support = Support { landlock, namespaces, seccomp, processes };
+    let least_processes = if is_root { LEAST_PID_MAX } else { 1 };
+    let support = Support { landlock, namespaces, seccomp, processes, least_processes };
     Probed { support, privilege, is_root, limits_pids }
 }
 
