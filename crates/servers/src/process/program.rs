@@ -8,6 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use kitbag_base::text::shown_path;
 
+use super::sys::is_executable;
+
 /// Interpreters that read their program from the file that is their first argument.
 const INTERPRETERS: [&str; 10] =
     ["bash", "bun", "deno", "node", "nodejs", "perl", "python", "python3", "ruby", "sh"];
@@ -33,7 +35,7 @@ pub(super) fn find(command: &str, directory: &Path, path: &OsStr) -> Result<Path
     std::env::split_paths(path)
         .filter(|entry| entry.is_absolute())
         .map(|entry| entry.join(command))
-        .find(|program| super::sys::is_executable(program))
+        .find(|program| is_executable(program))
         .ok_or_else(|| "no such program in `PATH`".to_owned())
 }
 
@@ -49,7 +51,8 @@ pub(super) fn parts(
     let mut next = Some(program.to_owned());
     // A script, `env`, an interpreter, its script; each may be a shim.
     for _ in 0..6 {
-        let Some(file) = next.take() else { break };
+        // A command line must not name a key as a program to make it readable.
+        let Some(file) = next.take().filter(|file| is_executable(file)) else { break };
         add_installation(&file, &mut parts);
         next = interpreter(&file, directory, path);
         if file.ends_with("env") {
@@ -61,10 +64,8 @@ pub(super) fn parts(
             let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
             let script = arguments.iter().find(|it| !it.starts_with('-'));
             if let Some(script) = script.filter(|_| INTERPRETERS.contains(&name)) {
-                let script = directory.join(script);
-                if script.is_file() {
-                    add_installation(&script, &mut parts);
-                }
+                // Only a package: other files in a command line are not granted by it.
+                parts.extend(package_directory(&directory.join(script)));
             }
         }
     }
@@ -92,23 +93,16 @@ fn add_directories(file: &Path, parts: &mut BTreeSet<PathBuf>) {
     let Ok(parent) = parent.canonicalize() else { return };
     let file = parent.join(name);
 
-    // Packages of Node.js: the outermost `node_modules`.
-    let mut outer = PathBuf::new();
-    for component in file.components() {
-        outer.push(component);
-        if component == Component::Normal(OsStr::new("node_modules")) {
-            parts.insert(outer.clone());
-            break;
-        }
-    }
+    parts.extend(package_directory(&file));
     // Virtual environments of Python, and the interpreter behind them.
     for ancestor in file.ancestors().skip(1).take(4) {
         let Ok(text) = fs::read_to_string(ancestor.join("pyvenv.cfg")) else { continue };
         parts.insert(ancestor.to_owned());
         let home = text.lines().filter_map(|line| line.split_once('='));
         let home = home.into_iter().find(|(key, _)| key.trim() == "home");
-        if let Some((_, home)) = home {
-            add_directories(&Path::new(home.trim()).join("python3"), parts);
+        let base = home.map(|(_, home)| Path::new(home.trim()).join("python3"));
+        if let Some(base) = base.filter(|base| is_executable(base)) {
+            add_directories(&base, parts);
         }
         break;
     }
@@ -124,6 +118,19 @@ fn add_directories(file: &Path, parts: &mut BTreeSet<PathBuf>) {
     } else if parent.ends_with("shims") {
         parts.insert(prefix.to_owned());
     }
+}
+
+/// Returns the outermost `node_modules` around a file of a package of Node.js.
+fn package_directory(file: &Path) -> Option<PathBuf> {
+    let file = file.canonicalize().ok()?;
+    let mut outer = PathBuf::new();
+    for component in file.components() {
+        outer.push(component);
+        if component == Component::Normal(OsStr::new("node_modules")) {
+            return Some(outer);
+        }
+    }
+    None
 }
 
 /// Returns the interpreter in the first line of a script.
@@ -195,10 +202,34 @@ mod tests {
             ["bin", "bin/node", "lib", "lib/node_modules", "lib/node_modules/server/dist/index.js"];
         assert_eq!(found(root.path(), &path, &["server"]), expected);
         let script = "lib/node_modules/server/dist/index.js";
+        let expected = ["bin", "bin/node", "lib", "lib/node_modules"];
         assert_eq!(found(root.path(), &path, &["node", script]), expected);
         let (root, path) = files(&[("bin/env", ""), ("bin/server", "")]);
         let parts = found(root.path(), &path, &["env", "A=b", "server"]);
         assert!(parts.contains(&"bin/server".to_owned()), "{parts:?}");
+    }
+
+    #[test]
+    fn arguments_that_are_no_programs_are_not_parts() {
+        use std::os::unix::fs::PermissionsExt;
+        let (root, path) = files(&[
+            ("bin/env", ""),
+            ("bin/node", ""),
+            ("key", ""),
+            ("script", "#!/bin/sh\n"),
+            ("keyed", ""),
+        ]);
+        let key = root.path().join("key");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(root.path().join("keyed"), format!("#!{}\n", key.display())).unwrap();
+        for command in [
+            &["env", "-S./script", "./key"][..],
+            &["node", "--import=./script", "./key"],
+            &["./keyed"],
+        ] {
+            let parts = found(root.path(), &path, command);
+            assert!(!parts.contains(&"key".to_owned()), "{parts:?}");
+        }
     }
 
     #[test]
