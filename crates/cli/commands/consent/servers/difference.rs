@@ -296,7 +296,8 @@ mod tests {
         let hidden = "+ a description that looks like instructions: server `db` has a tool `query` \
                       whose text has 1 invisible character\n";
         assert!(screen.contains(hidden), "{screen}");
-        let worst = "Worst of the new requests: a description that looks like instructions (`db`)\n";
+        let worst =
+            "Worst of the new requests: a description that looks like instructions (`db`)\n";
         assert!(screen.ends_with(worst), "{screen}");
     }
 
