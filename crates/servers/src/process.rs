@@ -11,6 +11,7 @@ mod confinement;
 mod error_lines;
 mod program;
 mod sys;
+mod temporary;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,7 @@ use kitbag_secrets::{Redactor, SecretValue};
 
 use self::error_lines::ErrorLines;
 use self::sys::{Keeper, pipe};
+use self::temporary::Temporary;
 
 pub use self::confinement::Support;
 
@@ -70,7 +72,7 @@ pub struct ServerHandle {
     keeper: Keeper,
     errors: Arc<ErrorLines>,
     // Removed after the keeper has ended, because fields are dropped in order.
-    _temporary: Option<tempfile::TempDir>,
+    _temporary: Option<Temporary>,
 }
 
 /// How a server ended.
@@ -158,12 +160,9 @@ pub fn start(server: &ServerProcess, start: &Start<'_>) -> Result<RunningServer,
     let mut rules = None;
     let support = support().with_namespaces(start.namespaces);
     if let Some(confine) = &server.confine {
-        let directory = tempfile::Builder::new()
-            .prefix("kitbag-server-")
-            .tempdir_in(start.temporary)
-            .map_err(step("creating its temporary directory"))?;
-        // Canonical, as all paths of a confinement.
-        let private = directory.path().canonicalize().map_err(step("its temporary directory"))?;
+        let directory =
+            Temporary::new(start.temporary).map_err(step("creating its temporary directory"))?;
+        let private = directory.path().to_owned();
         let home = start.environment.get(OsStr::new("HOME")).map(PathBuf::from);
         let parts = program::parts(&program, &server.command[1..], &server.directory, &path)
             .into_iter()

@@ -1,5 +1,10 @@
 //! The plan of a confinement: paths, limits, and what the system must enforce.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "servers are confined on Linux only")
+)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -100,6 +105,8 @@ pub struct Support {
     pub seccomp: Result<(), String>,
     /// Whether the largest number of processes can be enforced, or why not.
     pub processes: Result<(), String>,
+    /// The smallest number of processes that can be enforced.
+    pub least_processes: u32,
 }
 
 /// A confinement that this system can enforce.
@@ -132,6 +139,18 @@ impl Support {
             support.processes = support.processes.and(Err(reason.to_owned()));
         }
         support
+    }
+
+    /// Returns an error if this number of processes cannot be enforced.
+    fn limits_processes(&self, processes: u32) -> Result<(), String> {
+        if let Err(reason) = &self.processes {
+            return Err(format!("`processes` cannot be enforced: {reason}"));
+        }
+        let least = self.least_processes;
+        if processes < least {
+            return Err(format!("as root, the least number of `processes` is {least}"));
+        }
+        Ok(())
     }
 
     /// Returns an error if servers cannot be confined here: the reason, for a person.
@@ -196,10 +215,8 @@ pub(super) fn rules(
             ),
         });
     }
-    if confine.processes.is_some() {
-        support.processes.clone().map_err(|reason| {
-            StartError::Confinement(format!("`processes` cannot be enforced: {reason}"))
-        })?;
+    if let Some(processes) = confine.processes {
+        support.limits_processes(processes).map_err(StartError::Confinement)?;
     }
     Ok(Rules {
         read,
@@ -246,4 +263,64 @@ pub(super) fn is_program_directory(path: &Path, home: Option<&Path>, hidden: &[P
 
 fn existing(paths: &[&str]) -> impl Iterator<Item = PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn support(landlock: Result<u32, String>, namespaces: bool, seccomp: bool) -> Support {
+        let available = |is: bool| if is { Ok(()) } else { Err("not here".to_owned()) };
+        Support {
+            landlock,
+            namespaces: available(namespaces),
+            seccomp: available(seccomp),
+            processes: available(namespaces),
+            least_processes: 1,
+        }
+    }
+
+    #[test]
+    fn missing_features_are_errors() {
+        assert_eq!(support(Ok(6), false, true).confinement(), Ok(()));
+        assert_eq!(support(Ok(3), true, true).confinement(), Ok(()));
+        let error = |support: Support| support.confinement().unwrap_err();
+        assert_eq!(error(support(Err("none".to_owned()), true, true)), "none");
+        assert_eq!(error(support(Ok(7), true, false)), "not here");
+        assert!(error(support(Ok(2), true, true)).contains("Linux 6.2"));
+        assert!(error(support(Ok(5), false, true)).contains("Linux 6.12"));
+        assert!(error(support(Ok(5), true, true).with_namespaces(false)).contains("switched off"));
+        let limits = |support: Support| support.limits_processes(8);
+        assert_eq!(limits(support(Ok(7), true, true)), Ok(()));
+        assert!(limits(support(Ok(7), false, true)).unwrap_err().contains("cannot be enforced"));
+        let root = Support { least_processes: 301, ..support(Ok(7), true, true) };
+        assert!(limits(root).unwrap_err().contains("301"));
+    }
+
+    #[test]
+    fn home_directories_are_not_parts_of_programs() {
+        let hidden = [PathBuf::from("/nonexistent/home/me/.local/state/kitbag")];
+        let home = Path::new("/nonexistent/home/me");
+        let is = |path: &str| is_program_directory(Path::new(path), Some(home), &hidden);
+        for path in ["/nonexistent/home/me/.local/lib", "/opt/tool/lib"] {
+            assert!(is(path), "{path}");
+        }
+        for path in [
+            "/",
+            "/nonexistent/home",
+            "/nonexistent/home/me",
+            "/nonexistent/home/me/.local",
+            "/nonexistent/home/me/.local/state/kitbag/bin",
+        ] {
+            assert!(!is(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_the_system_are_apart_from_homes() {
+        for path in SYSTEM.iter().chain(&NETWORK) {
+            assert!(!path.starts_with("/home") && !path.starts_with("/root"), "{path}");
+        }
+        assert!(SYSTEM.is_sorted() && NETWORK.is_sorted() && DEVICES.is_sorted());
+    }
 }

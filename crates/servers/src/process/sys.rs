@@ -7,9 +7,12 @@ mod other;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 
 pub(super) use tokio::net::unix::pipe;
 
@@ -47,6 +50,17 @@ impl Failure {
     pub(super) fn at<E: Into<std::io::Error>>(step: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self { step, error: error.into() }
     }
+}
+
+/// Opens and locks a directory of this user. The lock ends with the descriptor, or with kitbag.
+pub(super) fn lock_directory(path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty())?;
+    if fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+    }
+    flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(File::from(directory))
 }
 
 /// Returns whether a file can be executed by somebody.

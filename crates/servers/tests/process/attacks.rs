@@ -1,6 +1,7 @@
 //! Attacks that a server performs: words in a variable. The result is printed.
 
 #![expect(unsafe_code, reason = "system calls without a safe function")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output of a server")]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Error, Read, Write};
@@ -26,6 +27,15 @@ pub(crate) fn perform(attack: &str) {
         ("read-truncate", [path]) => open_and_truncate(path),
         ("chmod", [path]) => {
             fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map(|()| String::new())
+        }
+        ("setuid", [path]) => File::create(path)
+            .and_then(|file| file.set_permissions(fs::Permissions::from_mode(0o4755)))
+            .map(|()| String::new()),
+        ("create-setuid", [path]) => {
+            let path = std::ffi::CString::new(*path).unwrap();
+            let flags = libc::O_CREAT | libc::O_WRONLY;
+            // SAFETY: the path ends with NUL.
+            result(unsafe { libc::open(path.as_ptr(), flags, 0o4755) })
         }
         ("remove", [path]) => fs::remove_file(path).map(|()| String::new()),
         ("rename", [from, to]) => fs::rename(from, to).map(|()| String::new()),
@@ -171,8 +181,7 @@ fn ptrace(process: i32) -> io::Result<String> {
 fn peek(process: i32, address: usize) -> io::Result<String> {
     let mut byte = 0_u8;
     let local = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let remote =
-        libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: 1 };
+    let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: 1 };
     // SAFETY: the kernel writes one byte.
     let count =
         unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
@@ -182,9 +191,7 @@ fn peek(process: i32, address: usize) -> io::Result<String> {
 fn limit(process: i32) -> io::Result<String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes the current limit.
-    result(unsafe {
-        libc::prlimit(process, libc::RLIMIT_CORE, std::ptr::null(), &raw mut limit)
-    })
+    result(unsafe { libc::prlimit(process, libc::RLIMIT_CORE, std::ptr::null(), &raw mut limit) })
 }
 
 /// Starts processes that wait, and ends them.

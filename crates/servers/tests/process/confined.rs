@@ -34,9 +34,7 @@ fn files_that_are_not_granted_are_out_of_reach() {
         world.assert_prevented(&attack);
     }
     // These change files: each has its own.
-    let attacks = [
-        "write", "truncate", "read-truncate", "chmod", "remove",
-    ];
+    let attacks = ["write", "truncate", "read-truncate", "chmod", "remove"];
     for attack in attacks {
         let path = world.path(&format!("other/{attack}"));
         for mode in [Mode::Unconfined, Mode::Namespaces, Mode::NoNamespaces] {
@@ -93,7 +91,9 @@ fn links_do_not_lead_out() {
     world.assert_prevented(&format!("read {}", world.at("write/home/.ssh/id_rsa")));
     world.assert_prevented(&format!("read {}", world.at("write/../home/.ssh/id_rsa")));
     world.assert_prevented(&format!("read /proc/self/root{key}"));
-    for (number, mode) in [Mode::Unconfined, Mode::Namespaces, Mode::NoNamespaces].iter().enumerate() {
+    for (number, mode) in
+        [Mode::Unconfined, Mode::Namespaces, Mode::NoNamespaces].iter().enumerate()
+    {
         if !is_available(*mode) {
             continue;
         }
@@ -137,15 +137,18 @@ fn files_of_kitbag_need_namespaces_in_granted_directories() {
     let server = world.server("wait", Some(world.confinement()));
     let fixed = [world.path("write/fixed")];
     let error = in_runtime(async {
-        process::start(&server, &process::Start {
-            name: "test",
-            secrets: &[],
-            environment: &world.environment,
-            temporary: &world.path("temporary"),
-            hidden: &[],
-            fixed: &fixed,
-            namespaces: false,
-        })
+        process::start(
+            &server,
+            &process::Start {
+                name: "test",
+                secrets: &[],
+                environment: &world.environment,
+                temporary: &world.path("temporary"),
+                hidden: &[],
+                fixed: &fixed,
+                namespaces: false,
+            },
+        )
         .unwrap_err()
     });
     let text = error.to_string();
@@ -351,6 +354,9 @@ fn privileges_cannot_be_gained() {
         assert_eq!(capabilities, if is_root { 2 } else { 0 }, "{mode:?}");
     }
     world.assert_prevented("unshare");
+    // A program that other users run with the rights of this one.
+    world.assert_prevented(&format!("setuid {}", world.at("write/setuid")));
+    world.assert_prevented(&format!("create-setuid {}", world.at("write/created")));
 }
 
 #[test]

@@ -63,8 +63,7 @@ fn servers_end_when_their_input_ends() {
     let world = World::new();
     for mode in modes() {
         let ended = in_runtime(async {
-            let mut running =
-                world.start(&server(&world, mode, "end-of-input"), mode).unwrap();
+            let mut running = world.start(&server(&world, mode, "end-of-input"), mode).unwrap();
             drop(running.stdin);
             running.process.end(Duration::from_secs(40)).await
         });
@@ -133,14 +132,12 @@ fn servers_end_when_kitbag_is_killed() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
-        let mark = lines.find_map(|line| {
-            line.unwrap().split_once("HOSTED ").map(|(_, mark)| mark.to_owned())
-        });
+        let mark = lines
+            .find_map(|line| line.unwrap().split_once("HOSTED ").map(|(_, mark)| mark.to_owned()));
         let mark = mark.unwrap();
         let count = || {
             let found = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
-                let environment =
-                    std::fs::read(entry.path().join("environ")).unwrap_or_default();
+                let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
                 environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes())
             });
             found.count()
@@ -152,7 +149,31 @@ fn servers_end_when_kitbag_is_killed() {
     }
 }
 
+#[test]
+fn servers_end_with_their_keeper() {
+    for mode in modes() {
+        let world = World::new();
+        let attack = format!("stubborn {}", world.at("write/daemon"));
+        in_runtime(async {
+            let mut running = world.start(&server(&world, mode, &attack), mode).unwrap();
+            wait_for_result(&mut running.stdout).await;
+            let keeper = running.process.id().cast_signed();
+            let keeper = rustix::process::Pid::from_raw(keeper).unwrap();
+            rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+            assert_eq!(running.process.ended().await, Ended::Signal(9), "{mode:?}");
+            // Without a namespace of processes, its daemon remains.
+            let rest = usize::from(mode != Mode::Namespaces);
+            world.wait_until("the server remains", |world| world.processes().len() <= rest);
+        });
+        for process in world.processes() {
+            let process = rustix::process::Pid::from_raw(process.parse().unwrap()).unwrap();
+            rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+        }
+    }
+}
+
 /// Starts a server that leaves a daemon, prints its mark, and waits to be killed.
+#[expect(clippy::print_stdout, reason = "read by the test")]
 pub(crate) fn host() {
     let world = World::new();
     let mode = std::env::var(HOST).unwrap();
@@ -209,8 +230,7 @@ fn keepers_release_the_memory_of_kitbag() {
     // Shared with the clone until one of both changes it.
     let mut large = vec![1_u8; 64 << 20];
     in_runtime(async {
-        let mut running =
-            world.start(&world.server("wait", None), Mode::Unconfined).unwrap();
+        let mut running = world.start(&world.server("wait", None), Mode::Unconfined).unwrap();
         wait_for_result(&mut running.stdout).await;
         large.fill(2);
         let path = format!("/proc/{}/status", running.process.id());

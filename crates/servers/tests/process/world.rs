@@ -46,7 +46,9 @@ impl World {
         for directory in ["home/.ssh", "state", "read", "write/fixed", "other", "temporary"] {
             fs::create_dir_all(root.path().join(directory)).unwrap();
         }
-        for file in ["home/.ssh/id_rsa", "state/trust", "read/page", "write/fixed/config", "other/x"] {
+        for file in
+            ["home/.ssh/id_rsa", "state/trust", "read/page", "write/fixed/config", "other/x"]
+        {
             fs::write(root.path().join(file), "content").unwrap();
         }
         let mut environment: HashMap<_, _> =
@@ -92,19 +94,26 @@ impl World {
         }
     }
 
-    pub(crate) fn start(&self, server: &ServerProcess, mode: Mode) -> Result<RunningServer, StartError> {
+    pub(crate) fn start(
+        &self,
+        server: &ServerProcess,
+        mode: Mode,
+    ) -> Result<RunningServer, StartError> {
         let (hidden, fixed) = ([self.path("state")], [self.path("write/fixed")]);
         // Without namespaces nothing below `write` can be protected.
         let fixed = if mode == Mode::NoNamespaces { &[][..] } else { &fixed[..] };
-        process::start(server, &Start {
-            name: "test",
-            secrets: &[],
-            environment: &self.environment,
-            temporary: &self.path("temporary"),
-            hidden: &hidden,
-            fixed,
-            namespaces: mode == Mode::Namespaces,
-        })
+        process::start(
+            server,
+            &Start {
+                name: "test",
+                secrets: &[],
+                environment: &self.environment,
+                temporary: &self.path("temporary"),
+                hidden: &hidden,
+                fixed,
+                namespaces: mode == Mode::Namespaces,
+            },
+        )
     }
 
     /// Performs an attack, and returns its result.

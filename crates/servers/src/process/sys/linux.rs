@@ -12,9 +12,9 @@ mod call;
 mod keeper;
 mod landlock;
 mod namespaces;
+mod probe;
 mod program;
 mod seccomp;
-mod probe;
 
 use std::ffi::{CString, NulError, OsStr};
 use std::io;
@@ -90,8 +90,9 @@ pub(in crate::process) fn start(job: &Job<'_>) -> Result<Started, Failure> {
     let streams = Streams { stdin, stdout, stderr, life, report };
     let flags = prepared.jail.as_ref().and_then(|jail| jail.namespaces.as_ref());
     let flags = flags.map_or(0, Namespaces::flags);
-    let (id, process) = call::clone_with_blocked_signals(flags, || keeper::run(&prepared, &streams))
-        .map_err(Failure::at("cloning the process"))?;
+    let (id, process) =
+        call::clone_with_blocked_signals(flags, || keeper::run(&prepared, &streams))
+            .map_err(Failure::at("cloning the process"))?;
     drop(streams);
 
     let process = call::watch_process(process).map_err(Failure::at("waiting for its end"))?;

@@ -27,6 +27,7 @@ pub(in crate::process) fn support() -> &'static Support {
             namespaces: Err(reason.to_owned()),
             seccomp: Err(reason.to_owned()),
             processes: Err(reason.to_owned()),
+            least_processes: 1,
         }
     })
 }

@@ -150,7 +150,8 @@ pub(super) fn close_others_on_exec() -> Result<(), Errno> {
 pub(super) fn close_all_but(first: BorrowedFd<'_>, second: BorrowedFd<'_>) {
     let number = |it: BorrowedFd<'_>| it.as_raw_fd().cast_unsigned();
     let (low, high) = (number(first).min(number(second)), number(first).max(number(second)));
-    for (from, to) in [(0, low.checked_sub(1)), (low + 1, Some(high - 1)), (high + 1, Some(u32::MAX))]
+    for (from, to) in
+        [(0, low.checked_sub(1)), (low + 1, Some(high - 1)), (high + 1, Some(u32::MAX))]
     {
         if let Some(to) = to.filter(|to| from <= *to) {
             let _ = close_range(from, to, 0);

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read, write};
+use rustix::process::DumpableBehavior;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
     set_child_subreaper, set_dumpable_behavior, setsid, wait,
 };
-use rustix::process::DumpableBehavior;
 use rustix::thread::{Timespec, nanosleep, set_name};
 
 use super::{Failed, Prepared, Step, call, program};
@@ -74,8 +74,10 @@ fn watch(server: Pid, signals: BorrowedFd<'_>, life: BorrowedFd<'_>) -> ! {
     release_memory();
     let mut status = None;
     loop {
-        let mut ready =
-            [PollFd::from_borrowed_fd(life, PollFlags::IN), PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+        let mut ready = [
+            PollFd::from_borrowed_fd(life, PollFlags::IN),
+            PollFd::from_borrowed_fd(signals, PollFlags::IN),
+        ];
         let _ = poll(&mut ready, None);
         let is_over = !ready[0].revents().is_empty();
         let mut signal = [0; 128];

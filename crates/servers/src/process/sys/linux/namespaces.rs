@@ -14,7 +14,7 @@ const READ_ONLY: u64 = 1;
 /// `MOUNT_ATTR_NOSUID`
 const NO_SETUID: u64 = 2;
 /// The smallest number that the kernel accepts as `pid_max`.
-const LEAST_PID_MAX: u64 = 301;
+pub(super) const LEAST_PID_MAX: u32 = 301;
 
 /// How this process can create namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Namespaces {
         namespaces.write = rules.write.iter().map(|path| path_text(path)).collect();
         namespaces.fixed = rules.fixed.iter().map(|path| path_text(path)).collect();
         namespaces.temporary = Some(path_text(&rules.temporary));
-        let pid_max = rules.processes.max(LEAST_PID_MAX);
+        let pid_max = rules.processes.max(LEAST_PID_MAX.into());
         let text = CString::new(pid_max.to_string()).unwrap_or_default();
         namespaces.pid_max = limits_processes.then_some(text);
         namespaces

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, geteuid, waitid};
 
 use super::call;
-use super::namespaces::{Namespaces, Privilege};
+use super::namespaces::{LEAST_PID_MAX, Namespaces, Privilege};
 use crate::process::Support;
 
 /// What the system offers, and how kitbag uses it.
@@ -62,8 +62,7 @@ fn probe() -> Probed {
             Err(error) => reason = error,
         }
     }
-    let limits_pids =
-        is_root && privilege == Some(Privilege::Root) && own_proc && try_pid_max();
+    let limits_pids = is_root && privilege == Some(Privilege::Root) && own_proc && try_pid_max();
     let processes = match (privilege, is_root) {
         (Some(Privilege::User), false) => Ok(()),
         (_, true) if limits_pids => Ok(()),
@@ -74,7 +73,8 @@ fn probe() -> Probed {
         Some(_) => Ok(()),
         None => Err(reason),
     };
-    let support = Support { landlock, namespaces, seccomp, processes };
+    let least_processes = if is_root { LEAST_PID_MAX } else { 1 };
+    let support = Support { landlock, namespaces, seccomp, processes, least_processes };
     Probed { support, privilege, is_root, limits_pids }
 }
 
@@ -91,15 +91,16 @@ fn try_namespaces(privilege: Privilege) -> Result<bool, String> {
         })
     };
     let flags = namespaces.flags() | libc::CLONE_NEWNET;
-    let (_, process) = call::clone_with_blocked_signals(flags, child).map_err(|error| {
-        format!("namespaces cannot be created here ({error})")
-    })?;
+    let (_, process) = call::clone_with_blocked_signals(flags, child)
+        .map_err(|error| format!("namespaces cannot be created here ({error})"))?;
     match wait(&process) {
         Some(0) => Ok(true),
         Some(SHARED_PROC) => Ok(false),
-        _ => Err("namespaces have no effect on mounts here; Ubuntu restricts them by default: see \
+        _ => {
+            Err("namespaces have no effect on mounts here; Ubuntu restricts them by default: see \
                   `kernel.apparmor_restrict_unprivileged_userns`"
-            .to_owned()),
+                .to_owned())
+        }
     }
 }
 

@@ -110,31 +110,17 @@ impl Jail {
         let permitted = rustix::thread::capabilities(None)?.permitted & self.capabilities;
         set_capabilities(
             None,
-            CapabilitySets {
-                effective: permitted,
-                permitted,
-                inheritable: CapabilitySet::empty(),
-            },
+            CapabilitySets { effective: permitted, permitted, inheritable: CapabilitySet::empty() },
         )
     }
 }
 
 /// Becomes the program of a server.
-pub(super) fn run(
-    prepared: &Prepared,
-    streams: &Streams,
-    keeper: Pid,
-    own_proc: bool,
-) -> ! {
+pub(super) fn run(prepared: &Prepared, streams: &Streams, keeper: Pid, own_proc: bool) -> ! {
     report(become_program(prepared, streams, keeper, own_proc), streams)
 }
 
-fn become_program(
-    prepared: &Prepared,
-    streams: &Streams,
-    keeper: Pid,
-    own_proc: bool,
-) -> Failed {
+fn become_program(prepared: &Prepared, streams: &Streams, keeper: Pid, own_proc: bool) -> Failed {
     let start = || -> Result<(), Failed> {
         let clone = |error| Failed { step: Step::Clone, error };
         // A group of its own, to which the keeper sends signals.

@@ -24,6 +24,12 @@ type Match = (u8, SeccompCmpOp, u64);
 /// The bits of a socket's type without flags.
 const SOCKET_TYPE: u64 = 0xf;
 
+/// Newer calls, with the same numbers on all processors; `libc` does not have all of them.
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+
 /// Commands of `ioctl`; the type of the constants in `libc` depends on the C library.
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
@@ -39,7 +45,7 @@ const ABSENT: [i64; 5] = [
 ];
 
 /// Calls that are refused.
-const REFUSED: [i64; 49] = [
+const REFUSED: [i64; 48] = [
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -55,7 +61,6 @@ const REFUSED: [i64; 49] = [
     libc::SYS_fspick,
     libc::SYS_init_module,
     libc::SYS_kcmp,
-    libc::SYS_kexec_file_load,
     libc::SYS_kexec_load,
     libc::SYS_keyctl,
     libc::SYS_lookup_dcookie,
@@ -93,9 +98,9 @@ const REFUSED: [i64; 49] = [
 
 /// Calls that are refused without namespaces: they change files of which Landlock controls the
 /// content alone, or share memory and queues with other processes of the user.
-const REFUSED_WITHOUT_NAMESPACES: [i64; 17] = [
+const REFUSED_WITHOUT_NAMESPACES: [i64; 20] = [
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    FCHMODAT2,
     libc::SYS_fchownat,
     libc::SYS_lremovexattr,
     libc::SYS_lsetxattr,
@@ -111,6 +116,9 @@ const REFUSED_WITHOUT_NAMESPACES: [i64; 17] = [
     libc::SYS_shmctl,
     libc::SYS_shmget,
     libc::SYS_utimensat,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
 ];
 
 /// The same on x86-64, which has older calls.
@@ -127,13 +135,8 @@ const OLD_REFUSED_WITHOUT_NAMESPACES: [i64; 6] = [
 const OLD_REFUSED_WITHOUT_NAMESPACES: [i64; 0] = [];
 
 #[cfg(target_arch = "x86_64")]
-const OLD_REFUSED: [i64; 5] = [
-    libc::SYS_ioperm,
-    libc::SYS_iopl,
-    libc::SYS_modify_ldt,
-    libc::SYS_uselib,
-    libc::SYS_ustat,
-];
+const OLD_REFUSED: [i64; 5] =
+    [libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_modify_ldt, libc::SYS_uselib, libc::SYS_ustat];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_REFUSED: [i64; 0] = [];
 
@@ -143,6 +146,7 @@ pub(super) fn filters(rules: &Rules, has_namespaces: bool) -> Result<Vec<BpfProg
     let mut refused = always(&REFUSED);
     refused.extend(always(&OLD_REFUSED));
     refused.extend(arguments());
+    refused.extend(privileged_files());
     if !has_namespaces {
         refused.extend(always(&REFUSED_WITHOUT_NAMESPACES));
         refused.extend(always(&OLD_REFUSED_WITHOUT_NAMESPACES));
@@ -184,6 +188,40 @@ fn arguments() -> Vec<Refused> {
         (libc::SYS_unshare, any_namespace(0)),
         // Input for a terminal, and its console's.
         (libc::SYS_ioctl, vec![is(1, TIOCSTI), is(1, TIOCLINUX)]),
+    ]
+}
+
+/// Calls that create programs with the rights of their owner, or of its group: other users would run
+/// them outside.
+fn privileged_files() -> Vec<Refused> {
+    let bits = [libc::S_ISUID, libc::S_ISGID].map(u64::from);
+    let with_mode = |argument| {
+        let has = |bit| vec![(argument, SeccompCmpOp::MaskedEq(bit), bit)];
+        bits.into_iter().map(has).collect::<Vec<_>>()
+    };
+    // Without `O_CREAT`, the mode is any number.
+    let with_flags = |flags, mode| {
+        let create = u64::from(libc::O_CREAT.cast_unsigned());
+        let mut lists = with_mode(mode);
+        for list in &mut lists {
+            list.push((flags, SeccompCmpOp::MaskedEq(create), create));
+        }
+        lists
+    };
+    vec![
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, with_mode(1)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, with_mode(1)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, with_mode(1)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, with_flags(1, 2)),
+        (libc::SYS_fchmod, with_mode(1)),
+        (libc::SYS_fchmodat, with_mode(2)),
+        (FCHMODAT2, with_mode(2)),
+        (libc::SYS_mknodat, with_mode(2)),
+        (libc::SYS_openat, with_flags(2, 3)),
     ]
 }
 
@@ -246,14 +284,24 @@ fn other_numbers() -> Option<BpfProgram> {
     use seccompiler::sock_filter;
     const X32: u32 = 0x4000_0000;
     // Offset 0 of the data is the number of the call.
-    let load = sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k: 0 };
+    let load = sock_filter {
+        code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
     let jump = sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16,
         jt: 0,
         jf: 1,
         k: X32,
     };
-    let end = |action| sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: action };
+    let end = |action| sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: action,
+    };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     Some(vec![load, jump, end(refuse), end(libc::SECCOMP_RET_ALLOW)])
 }
