@@ -53,7 +53,7 @@ fn one_process_serves_a_session_and_ends_with_it() {
     assert!(tools.to_string().contains("s_sum"), "{tools}");
     let pid = |client: &mut Client| {
         let answer = client.call("s_pid", json!({}));
-        texts(&answer["result"])[0].to_owned()
+        texts(&answer)[0].to_owned()
     };
     let first = pid(&mut client);
     assert_eq!(first, pid(&mut client));
@@ -67,7 +67,7 @@ fn a_killed_kitbag_leaves_no_server() {
     let workspace = workspace("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answer = client.call("s_pid", json!({}));
-    let process = texts(&answer["result"])[0].to_owned();
+    let process = texts(&answer)[0].to_owned();
     client.kill();
     until(|| !is_running(&process));
 }
@@ -108,11 +108,11 @@ fn progress_logs_and_rich_content_pass_through() {
     let is_log = |message: &&Value| message["params"]["data"] == "hot";
     assert_eq!(others.iter().filter(is_log).count(), 1, "{others:?}");
     let image = client.call("s_image", json!({}));
-    let content = &image["result"]["content"];
+    let content = &image["content"];
     assert_eq!(content[1]["mimeType"], "image/png", "{image}");
     assert_eq!(content[1]["data"], "iVBORw0KGgo=");
     let sum = client.call("s_sum", json!({ "a": 1, "b": 1 }));
-    assert_eq!(sum["result"]["structuredContent"], json!({ "sum": 2 }));
+    assert_eq!(sum["structuredContent"], json!({ "sum": 2 }));
 }
 
 #[test]
@@ -135,12 +135,12 @@ fn a_dead_server_fails_one_call_and_restarts() {
     let workspace = workspace("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let died = client.call("s_die", json!({}));
-    assert_eq!(died["result"]["isError"], true, "{died}");
-    let text = texts(&died["result"]).join("\n");
+    assert_eq!(died["isError"], true, "{died}");
+    let text = texts(&died).join("\n");
     assert!(text.contains("ended during the call") && text.contains("it hurts"), "{text}");
     let answers = |client: &mut Client| {
         let said = client.call("s_echo", json!({ "say": "back" }));
-        texts(&said["result"]) == ["back"]
+        texts(&said) == ["back"]
     };
     for _ in 0..100 {
         if answers(&mut client) {
@@ -189,7 +189,7 @@ fn rates_and_conditions_apply_to_server_tools() {
     let workspace = workspace("[tools.s_echo]\nrate = \"1/h\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let say = |client: &mut Client| client.call("s_echo", json!({ "say": "hi" }));
-    assert_eq!(texts(&say(&mut client)["result"]), ["hi"]);
+    assert_eq!(texts(&say(&mut client)), ["hi"]);
     let second = say(&mut client);
-    assert_eq!(second["result"]["isError"], true, "{second}");
+    assert_eq!(second["isError"], true, "{second}");
 }

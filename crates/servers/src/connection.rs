@@ -17,7 +17,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::transport::{IntoTransport, Transport};
+use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
 use rmcp::RoleClient;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -312,9 +312,12 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
 
 /// Returns true if a handshake failed in a way that a server of the other era could cause.
 fn is_of_era(error: &ClientInitializeError) -> bool {
-    !matches!(
+    matches!(
         error,
-        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled
+        ClientInitializeError::JsonRpcError(_)
+            | ClientInitializeError::NoCompatibleProtocolVersion { .. }
+            | ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::ExpectedInitResult(_)
     )
 }
 
@@ -326,24 +329,37 @@ async fn unstarted(
 ) -> String {
     let reason = match (failure.get(), error) {
         (Some(failure), _) => format!("it {failure}"),
-        (None, ClientInitializeError::ConnectionClosed(_)) => "it closed the connection".to_owned(),
-        (None, error) => chain(error),
+        (None, error) => shaken(error),
     };
     ending(reason, process).await
 }
 
-/// Returns the messages of an error and its sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
+/// Returns why a handshake failed.
+fn shaken(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => transport_reason(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => shaken(fallback),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "it answered the handshake with another result".to_owned()
         }
-        source = error.source();
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
+        error => error.to_string(),
     }
-    text
+}
+
+/// Returns the innermost reason why a message was not sent.
+pub(crate) fn transport_reason(error: &DynamicTransportError) -> String {
+    let mut innermost: &(dyn std::error::Error + 'static) = &*error.error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // The text of rmcp's error around the one of a request.
+    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
 }
 
 /// Adds the exit status of a process and its last errors to a reason.
