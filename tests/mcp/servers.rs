@@ -78,10 +78,7 @@ fn clients_over_http_share_one_process() {
     let server = HttpServer::start(&workspace, &[]);
     let token = server.token.clone().unwrap();
     let pid = |client: &str| {
-        let headers = format!(
-            "Authorization: Bearer {token}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: \
-             tools/call\r\nMcp-Name: s_pid\r\n"
-        );
+        let headers = format!("Authorization: Bearer {token}\r\n");
         let meta = crate::support::mcp::meta_of(client);
         let params = json!({ "name": "s_pid", "arguments": {}, "_meta": meta });
         let message = server.message(&headers, "tools/call", params).message();
