@@ -394,6 +394,7 @@ impl Started {
         let is_failure = loop {
             tokio::select! {
                 _ = &mut closed => break true,
+                () = failure.failed() => break true,
                 () = stop.cancelled() => break false,
                 () = connection.use_.changed.notified() => idle_at = Instant::now() + idle,
                 () = sleep_until(idle_at) => match connection.is_idle() && release() {
