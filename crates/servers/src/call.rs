@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{ActiveCall, Elicitation, accepted, answered, message, question};
-use crate::connection::Lease;
+use crate::connection::{Lease, transport_reason};
 use crate::error::ServerError;
 use crate::pool::Servers;
 use crate::target::ServerTarget;
@@ -261,9 +261,10 @@ impl ServerCall {
             {
                 lease.0.ended().await
             }
-            ServiceError::TransportSend(error) => {
-                lease.0.redaction.text(format!("cannot be reached: {error}"))
-            }
+            ServiceError::TransportSend(error) => lease
+                .0
+                .redaction
+                .text(format!("it cannot be reached: {}", transport_reason(&error))),
             error => lease.0.redaction.text(error.to_string()),
         };
         ServerError::Ended { server, reason }

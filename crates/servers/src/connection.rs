@@ -18,7 +18,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::transport::{IntoTransport, Transport};
+use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -311,7 +311,13 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
 
 /// Returns true if a handshake failed in a way that a server of the other era could cause.
 fn is_of_era(error: &ClientInitializeError) -> bool {
-    !matches!(error, ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled)
+    matches!(
+        error,
+        ClientInitializeError::JsonRpcError(_)
+            | ClientInitializeError::NoCompatibleProtocolVersion { .. }
+            | ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::ExpectedInitResult(_)
+    )
 }
 
 /// Returns why a server did not start.
@@ -322,24 +328,37 @@ async fn unstarted(
 ) -> String {
     let reason = match (failure.get(), error) {
         (Some(failure), _) => format!("it {failure}"),
-        (None, ClientInitializeError::ConnectionClosed(_)) => "it closed the connection".to_owned(),
-        (None, error) => chain(error),
+        (None, error) => shaken(error),
     };
     ending(reason, process).await
 }
 
-/// Returns the messages of an error and its sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
+/// Returns why a handshake failed.
+fn shaken(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => transport_reason(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => shaken(fallback),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "it answered the handshake with another result".to_owned()
         }
-        source = error.source();
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
+        error => error.to_string(),
     }
-    text
+}
+
+/// Returns the innermost reason why a message was not sent.
+pub(crate) fn transport_reason(error: &DynamicTransportError) -> String {
+    let mut innermost: &(dyn std::error::Error + 'static) = &*error.error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // The text of rmcp's error around the one of a request.
+    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
 }
 
 /// Adds the exit status of a process and its last errors to a reason.
@@ -377,6 +396,7 @@ impl Started {
         let is_failure = loop {
             tokio::select! {
                 _ = &mut closed => break true,
+                () = failure.failed() => break true,
                 () = stop.cancelled() => break false,
                 () = connection.use_.changed.notified() => idle_at = Instant::now() + idle,
                 () = sleep_until(idle_at) => match connection.is_idle() && release() {
