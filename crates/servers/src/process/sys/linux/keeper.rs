@@ -31,7 +31,7 @@ pub(super) struct Streams {
 
 /// Bytes of memory around the stack's end and around the thread's variables that are not released.
 const KEPT: usize = 256 << 10;
-/// The exit status of a keeper that was told to kill its server, as of a shell.
+/// The exit status of a keeper that killed its server, as shells report it.
 const KILLED: i32 = 128 + 9;
 
 /// Starts the program and waits for its end. All signals are blocked.
@@ -45,7 +45,7 @@ pub(super) fn run(prepared: &Prepared, streams: &Streams) -> ! {
 /// Sends a failed step to kitbag.
 pub(super) fn report(failed: Failed, streams: &Streams) -> ! {
     let [a, b, c, d] = failed.error.raw_os_error().to_ne_bytes();
-    // Without kitbag nobody reads it.
+    // It fails if kitbag has ended.
     let _ = write(&streams.report, &[failed.step as u8, a, b, c, d]);
     call::exit(1)
 }
@@ -69,7 +69,7 @@ fn start(prepared: &Prepared, streams: &Streams) -> Result<(Pid, OwnedFd), Faile
 /// Waits until the server ends or `life` is closed, and ends everything.
 fn watch(server: Pid, signals: BorrowedFd<'_>, life: BorrowedFd<'_>) -> ! {
     call::close_all_but(signals, life);
-    // Nobody reads kitbag's memory through this process.
+    // The copy of kitbag's memory is unreadable for other processes of the user.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     release_memory();
     let mut status = None;
