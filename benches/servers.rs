@@ -27,8 +27,11 @@ fn main() {
     let binary = command_line.binary();
     let upper = Workspace::new("");
     let lower = Workspace::new(&local_tool("echo"));
-    let default =
-        format!("{} serve --trust-workspace --workspace {}", binary.display(), lower.root().display());
+    let default = format!(
+        "{} serve --trust-workspace --workspace {}",
+        binary.display(),
+        lower.root().display()
+    );
     let server: String = command_line.value("server").unwrap_or(default);
     let tool: String = command_line.value("tool").unwrap_or_else(|| "echo".into());
     let arguments = r#"{"do":"echo","text":"one hundred bytes of text"}"#;

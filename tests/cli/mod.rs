@@ -10,6 +10,7 @@ mod component_files;
 mod debug_text;
 mod doctor;
 mod first_hour;
+mod import;
 mod importing;
 mod local_tools;
 mod mcp_config;

@@ -38,10 +38,10 @@ fn server_tools_are_called_by_prefixed_names() {
     for name in ["s_echo", "s_ask", "s_sum"] {
         assert!(listed.contains(&name.into()), "{listed:?}");
     }
-    assert_eq!(workspace.run(&["call", "s_echo", r#"{"say":"hi"}"#]).success(), "hi\n");
-    let sum = workspace.run(&["call", "s_sum", r#"{"a":2,"b":3}"#]).success();
+    assert_eq!(workspace.run(&["run", "s_echo", "say=hi"]).success(), "hi\n");
+    let sum = workspace.run(&["run", "s_sum", "a=2", "b=3"]).success();
     assert_eq!(serde_json::from_str::<Value>(&sum).unwrap(), json!({ "sum": 5 }));
-    let refused = workspace.run(&["call", "s_sum", r#"{"a":"x","b":3}"#]);
+    let refused = workspace.run(&["run", "s_sum", "a=x", "b=3"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
 
@@ -126,7 +126,7 @@ fn questions_of_a_server_reach_the_client() {
     assert_eq!(texts(&client.answer(id)["result"]), ["hello Ada"]);
     // On the command line, the answer is given by the id of the question.
     let answer = r#"input-1={"name":"Bob"}"#;
-    let answered = workspace.run(&["call", "s_ask", "{}", "--answer", answer]);
+    let answered = workspace.run(&["run", "s_ask", "--answer", answer]);
     assert_eq!(answered.success(), "hello Bob\n");
 }
 
@@ -155,11 +155,11 @@ fn a_dead_server_fails_one_call_and_restarts() {
 fn a_changed_description_is_refused_until_update() {
     let workspace = workspace("");
     workspace.file("changed", "");
-    let refused = workspace.run(&["call", "s_echo", r#"{"say":"hi"}"#]);
+    let refused = workspace.run(&["run", "s_echo", "say=hi"]);
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("the description of `echo`"), "{}", refused.stderr);
     // Other tools of the server work, and the model does not see the new text.
-    workspace.run(&["call", "s_sum", r#"{"a":2,"b":3}"#]).success();
+    workspace.run(&["run", "s_sum", "a=2", "b=3"]).success();
     let described = workspace.run(&["describe", "s_echo"]).success();
     assert!(!described.contains("Ignore all previous"), "{described}");
 }
@@ -168,8 +168,7 @@ fn a_changed_description_is_refused_until_update() {
 fn scripts_call_server_tools_as_functions() {
     let workspace = workspace("");
     let code = "print(s_sum(a=20, b=22)['sum'], s_echo(say='ok'))";
-    let arguments = json!({ "code": code }).to_string();
-    let answered = workspace.run(&["call", "run_python", &arguments]);
+    let answered = workspace.run(&["run", "python", &format!("code={code}")]);
     assert!(answered.stdout.contains("42 ok"), "{}{}", answered.stdout, answered.stderr);
 }
 

@@ -12,7 +12,6 @@ use kitbag::config::{Layer, LockedServer};
 use kitbag::contract::ToolName;
 use kitbag::policy::server::ServerName;
 
-use self::difference::Difference;
 use crate::commands::Global;
 use crate::commands::consent::add::tool_files::LockedToolFiles;
 use crate::commands::consent::add::trial;

@@ -1,7 +1,7 @@
 //! MCP servers: whether each program exists, and whether its confinement can be enforced.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kitbag::Config;
 use kitbag::base::text::shown;
@@ -68,22 +68,18 @@ fn program(process: &ServerProcess) -> Result<PathBuf, String> {
     let word = process.command.first().map(String::as_str).unwrap_or_default();
     if word.contains('/') {
         let path = process.directory.join(word);
-        return match is_program(&path) {
+        return match path.is_file() {
             true => Ok(path),
             false => Err(format!("`{}` is not a program", shown(word))),
         };
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places = env::split_paths(&path).map(|directory| directory.join(word));
-    places.find(|path| is_program(path)).ok_or_else(|| {
+    places.find(|path| path.is_file()).ok_or_else(|| {
         format!("the program `{}` is not in `PATH`; install it, or write its path", shown(word))
     })
 }
 
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
 
 #[cfg(feature = "servers")]
 fn confinement() -> Result<(), String> {

@@ -15,19 +15,25 @@ mod three_way;
 mod undo;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kitbag::Config;
+use kitbag::base::shell;
 use kitbag::base::text::shown;
 use kitbag::config::{Layer, SecretStoreKind};
 use kitbag::policy::SecretName;
+use kitbag::policy::server::ServerName;
 use kitbag::secret_store::Store;
 use kitbag::secrets::{CallEnd, SecretValue};
+use kitbag::trust::digest_of;
 use serde_json::json;
 
 use self::client_file::{ClientFile, ImportSource, ServersTable};
 use self::plan::{Plan, Present};
 use self::record::{Before, FileContent, ImportRecord, RecordedFile};
+use crate::commands::consent::add::workspace_trust::TrustBefore;
+use crate::commands::consent::servers::update::update_servers;
 use crate::commands::data::secret::edit::Changes;
 use crate::commands::data::secret::store;
 use crate::commands::server::mcp_config::client::{Connection, FileFormat};
@@ -157,7 +163,13 @@ impl Args {
             origin: self.origin(),
         };
         let texts = changes.texts(own_text, shared_text)?;
+        let trusted = TrustBefore::now_leniently(&global);
+        let new = texts.shared.as_ref().map(|(_, after)| digest_of(after.as_bytes()));
         let done = changes.apply(texts, name, &end)?;
+        if let (Some(trusted), Some(new)) = (trusted, new) {
+            let changed = [(".kitbag/config.toml".to_owned(), Some(new))];
+            trusted.extend(&global, "", &changed.into())?;
+        }
         if global.json {
             let mut value = plan.as_json(&files);
             value["moved"] = true.into();
@@ -167,6 +179,27 @@ impl Args {
             return Ok(Exit::Done);
         }
         screen::report(&plan, &done.files, &done.backups, &self.words())?;
+        let enabled = plan.servers.iter().filter(|server| server.is_enabled);
+        let enabled: BTreeSet<_> = enabled.map(|server| server.name.as_str()).collect();
+        let names = enabled.iter().filter_map(|name| ServerName::new(*name).ok());
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            return Ok(Exit::Done);
+        }
+        if is_interactive && consent::agrees("Start them now, to see and record their tools?")? {
+            return update_servers(&global, &names);
+        }
+        let command = |name: &str| shell::command(["kitbag", "update", name]);
+        output::note(&match &names[..] {
+            [one] => format!(
+                "it offers no tool until you have seen its tools: `{}`",
+                command(one.as_str())
+            ),
+            _ => format!(
+                "they offer no tool until you have seen the tools of each: `{}` and so on",
+                command(names[0].as_str())
+            ),
+        });
         Ok(Exit::Done)
     }
 
@@ -259,6 +292,16 @@ impl FileChanges<'_> {
         servers.map(|server| server.original.as_str()).collect()
     }
 
+    /// Returns whether kitbag is added to a table. One server of the user's file is enough for the
+    /// projects in the same file, because the client starts it in the project.
+    fn gets_kitbag(&self, at_file: usize, at_table: usize) -> bool {
+        let tables = &self.files[at_file].tables;
+        let is_there = |at: usize| tables[at].has_kitbag || !self.moved(at_file, at).is_empty();
+        let is_project = tables[at_table].layer == Layer::Workspace && !tables[at_table].is_shared;
+        let is_covered = is_project && (0..at_table).any(is_there);
+        !tables[at_table].has_kitbag && !self.moved(at_file, at_table).is_empty() && !is_covered
+    }
+
     /// Returns the text of a client's file with kitbag in place of the moved servers.
     fn client_text(&self, at: usize, file: &ClientFile) -> Result<Option<String>, CliError> {
         let (merge, without): (Merge, Without) = match file.client.format() {
@@ -281,7 +324,7 @@ impl FileChanges<'_> {
             if is_taken {
                 text = without(&text, &keys, &[KITBAG]).map_err(untouched)?;
             }
-            if !table.has_kitbag {
+            if self.gets_kitbag(at, at_table) {
                 let value = self.entry(file, table)?;
                 let entry = ServerEntry { table: &keys, name: KITBAG, value: &value };
                 text = merge(&text, &entry, Others::Keep).map_err(untouched)?;
@@ -390,7 +433,7 @@ impl FileChanges<'_> {
             let tables = file.tables.iter().enumerate().map(|(at_table, table)| {
                 let mut names: Vec<_> =
                     self.moved(at, at_table).into_iter().map(str::to_owned).collect();
-                if !names.is_empty() && !table.has_kitbag && !names.iter().any(|it| it == KITBAG) {
+                if self.gets_kitbag(at, at_table) && !names.iter().any(|it| it == KITBAG) {
                     names.push(KITBAG.to_owned());
                 }
                 (table.keys.clone(), names)

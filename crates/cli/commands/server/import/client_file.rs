@@ -25,6 +25,9 @@ const CLIENTS: [Client; 8] = [
     Client::Windsurf,
 ];
 
+/// The table of Claude Code with the settings of each project, in the user's file.
+const PROJECTS: &str = "projects";
+
 /// Tables of servers in a file of an unknown client, and a client that writes such a table.
 const TABLES: [(&[&str], Client); 4] = [
     (&["mcpServers"], Client::Generic),
@@ -105,8 +108,7 @@ impl ImportSource {
                 let paths: Vec<_> = [own, shared].into_iter().flatten().collect();
                 let existing: Vec<_> = paths.iter().filter(|(path, _)| path.is_file()).collect();
                 if existing.is_empty() {
-                    let paths: Vec<_> =
-                        paths.iter().map(|(path, _)| display(path)).collect();
+                    let paths: Vec<_> = paths.iter().map(|(path, _)| display(path)).collect();
                     return Err(CliError::Usage(format!(
                         "{} has no configuration here: there is no {}",
                         name_of(*client),
@@ -116,7 +118,7 @@ impl ImportSource {
                 let read = |(path, layer): &&(PathBuf, Layer)| {
                     let mut tables = vec![(vec![client.table().to_owned()], *layer)];
                     if *client == Client::ClaudeCode && *layer == Layer::User && !is_user {
-                        let keys = ["projects", "", client.table()].map(str::to_owned).to_vec();
+                        let keys = [PROJECTS, "", client.table()].map(str::to_owned).to_vec();
                         tables.push((keys, Layer::Workspace));
                     }
                     ClientFile::read(*client, path, tables, workspace)
@@ -150,8 +152,7 @@ impl ImportSource {
                 };
                 let mut file = ClientFile::read(client, &path, tables, workspace)?;
                 if file.tables.is_empty() {
-                    let tables: Vec<_> =
-                        TABLES.iter().map(|(keys, _)| keys.join(".")).collect();
+                    let tables: Vec<_> = TABLES.iter().map(|(keys, _)| keys.join(".")).collect();
                     return Err(CliError::Usage(format!(
                         "`{}` has no table {}",
                         shown(&display(&path)),
@@ -179,10 +180,7 @@ impl ClientFile {
         let unreadable = |source| CliError::Read { path: display(path), source };
         let original = Original::read(path).map_err(unreadable)?;
         let invalid = |why: &str| {
-            CliError::Usage(format!(
-                "nothing was moved: `{}`: {why}",
-                shown(&display(path))
-            ))
+            CliError::Usage(format!("nothing was moved: `{}`: {why}", shown(&display(path))))
         };
         let text = str::from_utf8(original.content()).map_err(|_| invalid("it is not UTF-8"))?;
         let format = client.format();
@@ -201,9 +199,9 @@ impl ClientFile {
         let mut file = Self { client, path: path.to_owned(), original, tables: Vec::new() };
         for (mut keys, layer) in tables {
             if let [first, project, _] = &mut keys[..]
-                && project.is_empty()
+                && first == PROJECTS
             {
-                let Some(own) = project_of(&whole[&**first], workspace) else { continue };
+                let Some(own) = project_of(&whole[PROJECTS], workspace) else { continue };
                 *project = own;
             }
             let found = keys.iter().try_fold(&whole, |value, key| value.get(key));
@@ -223,7 +221,7 @@ impl ClientFile {
                 FileFormat::Toml | FileFormat::Yaml => Vec::new(),
             };
             file.tables.push(ServersTable {
-                is_shared: layer == Layer::Workspace && keys.len() == 1,
+                is_shared: layer == Layer::Workspace && keys[0] != PROJECTS,
                 layer,
                 has_kitbag: servers.values().any(merge::starts_kitbag),
                 servers: servers.iter().map(|(name, it)| (name.clone(), it.clone())).collect(),

@@ -1,17 +1,14 @@
-//! The tables of imported servers.
+//! The tables of imported servers in a configuration.
 
 use kitbag::config::Layer;
+use kitbag::policy::SecretName;
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::plan::PlannedServer;
+use crate::commands::consent::add::table::{self, ServerTable};
+use crate::commands::data::secret::edit;
 use crate::error::CliError;
 use crate::files::tables;
-
-/// Start of the comment above a table that an import wrote.
-const MARK: &str = "# Imported from";
-
-/// Larger than the position of any existing table: a file has fewer bytes.
-const END: isize = 1 << 30;
 
 /// Returns a configuration with the servers of this layer at its end.
 pub(super) fn with_servers(
@@ -22,69 +19,59 @@ pub(super) fn with_servers(
 ) -> Result<String, CliError> {
     let mut text = text.to_owned();
     for server in servers.iter().filter(|it| it.layer == layer && !it.is_present) {
-        text = with_server(&text, server, origin)?;
+        let table = ServerTable {
+            name: server.name.clone(),
+            origin: origin.to_owned(),
+            keys: server.keys.clone(),
+        };
+        text = table.add_to(&text, false).map_err(|error| failed(&error))?;
+        if !server.excluded.is_empty() {
+            text = without_tools(&text, server)?;
+        }
     }
     Ok(text)
 }
 
-fn with_server(text: &str, server: &PlannedServer, origin: &str) -> Result<String, CliError> {
-    let failed = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
+/// Turns off the tools that the client does not offer.
+fn without_tools(text: &str, server: &PlannedServer) -> Result<String, CliError> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| failed(&error))?;
-    let end = document.trailing().as_str().unwrap_or_default().to_owned();
-    let is_empty = document.as_table().is_empty() && end.trim().is_empty();
-    document.set_trailing("");
-    let servers = tables::table(document.as_table_mut(), "servers", true);
-    let servers = servers.map_err(|error| failed(&error))?;
-    let mut table = Table::new();
-    table.set_position(Some(END));
-    let gap = if is_empty { "" } else { "\n" };
-    table.decor_mut().set_prefix(format!("{end}{gap}{MARK} {origin}.\n"));
-    for (key, item) in &server.keys {
-        table.insert(key, item.clone());
-    }
-    servers.insert(&server.name, Item::Table(table));
-    if !server.excluded.is_empty() {
-        let tools = tables::table(document.as_table_mut(), "tools", true);
-        let tools = tools.map_err(|error| failed(&error))?;
-        for (number, tool) in (1..).zip(&server.excluded) {
-            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            let tool: String = tool.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-            let name = format!("{}_{tool}", server.name);
-            if tools.get(&name).is_none() {
-                let mut table = Table::new();
-                table.set_position(Some(END + number));
-                table.insert("enable", Item::Value(false.into()));
-                tools.insert(&name, Item::Table(table));
-            }
+    let tools = tables::table(document.as_table_mut(), "tools", true);
+    let tools = tools.map_err(|error| failed(&error))?;
+    for tool in &server.excluded {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let tool: String = tool.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+        let name = format!("{}_{tool}", server.name);
+        if tools.get(&name).is_none() {
+            let mut table = Table::new();
+            table.insert("enable", Item::Value(false.into()));
+            tools.insert(&name, Item::Table(table));
         }
     }
     Ok(document.to_string())
 }
 
-/// Returns a configuration without tables: `kind` is `servers`, `secrets` or `tools`. Comments above
-/// them that the import did not write are kept at the end.
-pub(super) fn without(text: &str, kind: &str, names: &[String]) -> Result<String, CliError> {
-    let failed = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
-    let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| failed(&error))?;
-    let Some(tables) = document.get_mut(kind).and_then(Item::as_table_like_mut) else {
-        return Ok(text.to_owned());
-    };
-    let removed: Vec<_> = names.iter().filter_map(|name| tables.remove(name)).collect();
-    if tables.is_empty() && document[kind].as_table().is_some_and(Table::is_implicit) {
-        document.remove(kind);
+/// Returns a configuration without servers, secrets and tools.
+pub(super) fn without(
+    text: &str,
+    servers: &[String],
+    secrets: &[String],
+    tools: &[String],
+) -> Result<String, CliError> {
+    let mut left = text.to_owned();
+    for name in servers {
+        let without = table::without_server(&left, name).map_err(|error| failed(&error))?;
+        left = without.unwrap_or(left);
     }
-    for item in removed {
-        let prefix = item.as_table().and_then(|table| table.decor().prefix()?.as_str());
-        let lines = prefix.unwrap_or_default().lines();
-        let kept: Vec<_> = lines.filter(|line| !line.trim_start().starts_with(MARK)).collect();
-        if kept.iter().any(|line| line.trim_start().starts_with('#')) {
-            let end = document.trailing().as_str().unwrap_or_default().to_owned();
-            document.set_trailing(format!("{}\n{end}", kept.join("\n")));
-        }
+    for name in secrets {
+        let name = SecretName::new(name.as_str()).map_err(|error| failed(&error))?;
+        let without = edit::without(&left, &name).map_err(|error| failed(&error))?;
+        left = without.unwrap_or(left);
     }
-    let left = document.to_string();
+    for name in tools {
+        let without = table::without(&left, name).map_err(|error| failed(&error))?;
+        left = without.unwrap_or(left);
+    }
     // The gap above a removed table.
     let start = if text.starts_with('\n') { &*left } else { left.trim_start_matches('\n') };
     Ok(start.to_owned())
@@ -107,4 +94,8 @@ pub(super) fn new_tools<'a>(
         !before.contains(name) && prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
     after.into_iter().filter(is_new).collect()
+}
+
+fn failed(error: &dyn std::fmt::Display) -> CliError {
+    CliError::Usage(error.to_string())
 }

@@ -4,14 +4,18 @@ use std::fs;
 use std::path::Path;
 
 use kitbag::base::text::{alternatives, shown};
+use kitbag::config::Lock;
 use kitbag::policy::SecretName;
 use kitbag::secrets::CallEnd;
+use kitbag::trust::digest_of;
 use serde_json::{Value, json};
 use toml_edit::DocumentMut;
 
 use super::record::{Before, FileContent, RecordedFile, StoredRecord};
-use super::table;
+use super::table as tables;
 use super::three_way;
+use crate::commands::consent::add::table;
+use crate::commands::consent::add::workspace_trust::{Changed, TrustBefore};
 use crate::commands::data::secret::store;
 use crate::commands::server::mcp_config::client::FileFormat;
 use crate::commands::server::mcp_config::configured::parse;
@@ -59,10 +63,20 @@ pub(super) fn run(source: &str, global: &Global, is_dry: bool) -> Result<Exit, C
         true => None,
         false => opened(global, &end)?,
     };
+    let trusted = TrustBefore::now_leniently(global);
     for file in &restored {
         file.write()?;
     }
     drop(own);
+    let mut changed = Changed::new();
+    for file in &restored {
+        file.forget(&record.workspace, &mut changed)?;
+    }
+    if let Some(trusted) = trusted.filter(|_| !changed.is_empty())
+        && !matches!(trusted, TrustBefore::None)
+    {
+        trusted.extend(global, "", &changed)?;
+    }
     for name in &record.stored {
         if let (Some(store), Ok(name)) = (&store, SecretName::new(name.as_str())) {
             store.delete(&name, &end)?;
@@ -192,14 +206,13 @@ impl FileContent {
         let Self::Config { servers, secrets, tools } = self else { return None };
         let parsed = |text: &str| Some(as_json(text.parse::<DocumentMut>().ok()?.as_item()));
         let (now, then) = (parsed(current)?, parsed(after)?);
-        let mut text = current.to_owned();
-        for (kind, names) in [("servers", servers), ("secrets", secrets), ("tools", tools)] {
-            if names.iter().any(|name| now[kind][name] != then[kind][name]) {
-                return None;
-            }
-            text = table::without(&text, kind, names).ok()?;
-        }
-        Some(text)
+        let is_unchanged = |kind: &str, names: &[String]| {
+            names.iter().all(|name| now[kind][name] == then[kind][name])
+        };
+        let is_unchanged = is_unchanged("servers", servers)
+            && is_unchanged("secrets", secrets)
+            && is_unchanged("tools", tools);
+        is_unchanged.then(|| tables::without(current, servers, secrets, tools).ok()).flatten()
     }
 }
 
@@ -214,13 +227,47 @@ impl Restored<'_> {
                 original.replace(text.as_bytes()).map_err(failed)
             }
             None if self.original.written().is_none() => Ok(()),
-            None => {
-                fs::remove_file(&self.file.path).map_err(failed)?;
-                // A directory with other files stays.
-                let _ = self.file.path.parent().map(fs::remove_dir);
-                Ok(())
+            None => fs::remove_file(&self.file.path).map_err(failed),
+        }
+    }
+
+    /// Removes the records of the servers from the lock file beside a configuration. Adds the
+    /// changed files of the workspace.
+    fn forget(&self, workspace: &Path, changed: &mut Changed) -> Result<(), CliError> {
+        let FileContent::Config { servers, .. } = &self.file.content else { return Ok(()) };
+        let path = &self.file.path;
+        let is_shared = path.starts_with(workspace.join(".kitbag"));
+        let lock = if is_shared { Lock::path_in(workspace) } else { Lock::path_beside(path) };
+        let failed = |source| CliError::Save { path: lock.display().to_string(), source };
+        let mut original = Original::read(&lock).map_err(failed)?;
+        if let Some(text) = original.written().and_then(|bytes| str::from_utf8(bytes).ok()) {
+            let mut left = text.to_owned();
+            for name in servers {
+                // A file with mistakes stays as it is.
+                left = table::without_server(&left, name).ok().flatten().unwrap_or(left);
+            }
+            let has_records = left.parse::<DocumentMut>().ok().is_none_or(|document| {
+                ["tools", "servers"].into_iter().any(|kind| document.contains_key(kind))
+            });
+            match has_records || left == text {
+                true => original.replace(left.as_bytes()).map_err(failed)?,
+                false => fs::remove_file(&lock).map_err(failed)?,
             }
         }
+        if self.content.is_none()
+            && let Some(directory) = path.parent()
+        {
+            // Directories with other files stay.
+            let _ = fs::remove_dir(directory.join("tools"));
+            let _ = fs::remove_dir(directory);
+        }
+        if is_shared {
+            for path in [path, &lock] {
+                let name = path.strip_prefix(workspace).unwrap_or(path).to_string_lossy();
+                changed.insert(name.into_owned(), fs::read(path).ok().map(|it| digest_of(&it)));
+            }
+        }
+        Ok(())
     }
 }
 
