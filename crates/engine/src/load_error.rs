@@ -486,6 +486,8 @@ fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
     if any("extism:host/user::") {
         "; the functions of `extism:host/user` are those of the plugin's own host".into()
+    } else if any("blufio::") {
+        "; Blufio has no such function".into()
     } else if any("wasi:") {
         "; it provides WASI 0.2: cli, clocks, filesystem, http for requests, io, random, and sockets \
          without a network"
