@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use kitbag_policy::server::{Era, RemoteServer, ServerAddress, ServerName};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
 use kitbag_secrets::{CallEnd, ReadError, ReadSecret, SecretValue, Secrets};
-use kitbag_servers::{CallEvents, ServerCall, ServerTarget, Servers, ServersOptions, TargetSecrets};
+use kitbag_servers::{
+    CallEvents, ServerCall, ServerTarget, Servers, ServersOptions, TargetSecrets,
+};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -73,8 +75,7 @@ async fn answer(mut stream: TcpStream, seen: Arc<Mutex<Vec<String>>>) -> Option<
             "tools/call" => {
                 let token = &message["params"]["_meta"]["progressToken"];
                 let params = json!({ "progressToken": token, "progress": 1, "message": "on it" });
-                let progress =
-                    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+                let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
                 // A server that echoes its token.
                 let result = result(content(&format!("done by {TOKEN}")));
                 let events = format!("data: {progress}\n\ndata: {result}\n\n");
@@ -152,6 +153,7 @@ async fn an_unreachable_server_is_named_with_the_reason() {
     };
     let servers = Servers::new(ServersOptions::default());
     let error = servers.list(&target).await.unwrap_err().to_string();
-    let expected = format!("the server `remote` did not start: cannot connect to `{}`", &url[..url.len() - 4]);
+    let expected =
+        format!("the server `remote` did not start: cannot connect to `{}`", &url[..url.len() - 4]);
     assert!(error.starts_with(&expected), "{error}");
 }
