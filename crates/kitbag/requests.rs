@@ -10,8 +10,8 @@ use kitbag_fs_guard::canonical;
 use kitbag_policy::server::ServerName;
 use kitbag_policy::{KINDS, SecretGrant};
 use kitbag_toolbox::consent::{
-    Ability, RequestItem, Requester, Risk, Surroundings, definition_items, imitated,
-    kind_items, place, quoted, server_items, surroundings,
+    Ability, RequestItem, Requester, Risk, Surroundings, definition_items, imitated, kind_items,
+    place, quoted, server_items, surroundings,
 };
 
 /// Returns all requests in the files of the workspace: for each tool its definition and its

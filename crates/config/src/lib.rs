@@ -59,11 +59,11 @@ pub use config::rows::Row;
 pub use config::{
     Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
     ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
-    LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType, Parameters,
-    Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile, ScreenAction, Screening,
-    ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool, Template, ToolApproval, ToolRate,
-    ToolSource, Topic, Trust, address_words, confinement_words, server_tool_name,
-    secret_destinations, set_secret_command,
+    LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
+    Parameters, Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile,
+    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
+    Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, address_words, confinement_words,
+    secret_destinations, server_tool_name, set_secret_command,
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};

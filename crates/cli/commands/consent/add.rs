@@ -160,7 +160,9 @@ impl Args {
             ("--grant", grant.is_some()),
         ];
         if let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) {
-            return Err(CliError::Usage(format!("`{option}` is for a component, not for a server")));
+            return Err(CliError::Usage(format!(
+                "`{option}` is for a component, not for a server"
+            )));
         }
         let name = path.to_str().unwrap_or_default();
         server.add(name, &Shared { user: *user, yes: *yes, all: *all }, global)

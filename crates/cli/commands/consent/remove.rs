@@ -35,8 +35,8 @@ impl Args {
         if let Some(exit) = servers::remove::remove(&global, &self.name)? {
             return Ok(exit);
         }
-        let name = &ToolName::new(&*self.name)
-            .map_err(|error| CliError::Usage(error.to_string()))?;
+        let name =
+            &ToolName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
         let place = self.place(name, &global)?;
         let mut locked = place.lock_leniently()?;
         let path = component(&place, &locked, name);

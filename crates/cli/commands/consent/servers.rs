@@ -60,9 +60,8 @@ fn write(
 /// Returns the names of all tools except those of a server.
 fn other_tools<'a>(config: &'a Config, server: &ServerName) -> Vec<&'a str> {
     use kitbag::config::ToolSource;
-    let is_own = |source: &ToolSource| {
-        matches!(source, ToolSource::Server(tool) if tool.server == *server)
-    };
+    let is_own =
+        |source: &ToolSource| matches!(source, ToolSource::Server(tool) if tool.server == *server);
     let tools = config.tools.values().filter(|tool| !is_own(&tool.source.value));
     tools.map(|tool| tool.name.as_str()).collect()
 }

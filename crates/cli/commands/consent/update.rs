@@ -71,8 +71,8 @@ impl Args {
             }
             return update(&global, &name, Options { yes: self.yes, all: self.all });
         }
-        let name = &ToolName::new(&*self.name)
-            .map_err(|error| CliError::Usage(error.to_string()))?;
+        let name =
+            &ToolName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
         let Some(tool) = config.tools.get(name.as_str()) else {
             let known = config.tools.keys().map(ToolName::as_str);
             let near = kitbag::base::text::nearest(name.as_str(), known);

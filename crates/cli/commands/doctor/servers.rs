@@ -43,9 +43,7 @@ fn found(server: &ConfiguredServer) -> (Status, String) {
     match (off(server), server.warnings.len()) {
         (Some(off), _) => (Status::Warning, off),
         (None, 0) => (Status::Ok, rights(&address.value)),
-        (None, _) => {
-            (Status::Warning, "it has warnings; `kitbag check` shows them".to_owned())
-        }
+        (None, _) => (Status::Warning, "it has warnings; `kitbag check` shows them".to_owned()),
     }
 }
 
@@ -79,7 +77,6 @@ fn program(process: &ServerProcess) -> Result<PathBuf, String> {
         format!("the program `{}` is not in `PATH`; install it, or write its path", shown(word))
     })
 }
-
 
 #[cfg(feature = "servers")]
 fn confinement() -> Result<(), String> {

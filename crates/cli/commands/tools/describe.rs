@@ -140,7 +140,9 @@ fn as_text(tool: &Tool) -> String {
         ToolSource::Script(script) => {
             format!("{} ({})\n", tool.name, shown(&script.path.value.to_string_lossy()))
         }
-        ToolSource::Server(of) => format!("{} (tool {} of the server `{}`)\n", tool.name, quoted(&of.tool), of.server),
+        ToolSource::Server(of) => {
+            format!("{} (tool {} of the server `{}`)\n", tool.name, quoted(&of.tool), of.server)
+        }
         ToolSource::Bytes(_) => format!("{} (bytes)\n", tool.name),
         ToolSource::Native => format!("{} (native)\n", tool.name),
         ToolSource::Local(local) if local.wasm.origin == Origin::Caller => {

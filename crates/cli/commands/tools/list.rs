@@ -126,7 +126,8 @@ fn omitted(toolbox: &Toolbox, summaries: &[Summary]) -> String {
 impl Args {
     /// Lists the servers: the process or the URL of each, and why it is off.
     fn servers(&self, toolbox: &Toolbox) -> String {
-        let is_listed = |name: &str| self.names.is_empty() || self.names.iter().any(|it| it == name);
+        let is_listed =
+            |name: &str| self.names.is_empty() || self.names.iter().any(|it| it == name);
         let servers = toolbox.config().servers.values();
         let rows: Vec<_> = servers
             .filter(|server| is_listed(server.name.as_str()))

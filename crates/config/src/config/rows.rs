@@ -10,8 +10,8 @@ use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance, Parameter,
-    Parameters, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
+    CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance,
+    Parameter, Parameters, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
@@ -270,7 +270,10 @@ impl Rows {
                     }
                     if !remote.headers.is_empty() {
                         let headers = remote.headers.iter().cloned();
-                        row("headers", headers.map(|(name, value)| (name, Value::from(value))).collect());
+                        row(
+                            "headers",
+                            headers.map(|(name, value)| (name, Value::from(value))).collect(),
+                        );
                     }
                 }
             }

@@ -22,12 +22,12 @@ use crate::format::key::KeyPath;
 use crate::format::parse::{Form, parse};
 use crate::format::schema::schema_of;
 use crate::format::span::{Table, Written};
-use servers::LockedServerConfig;
-pub use servers::check_definitions;
 use crate::layers::origin::Origin;
 use crate::read::file::{Layer, SourceFile};
 use crate::report::text::missing_key;
 use crate::report::{ConfigErrors, Piece, Report, Span};
+use servers::LockedServerConfig;
+pub use servers::check_definitions;
 
 /// The newest format version, with servers. A file without servers has the version before.
 const VERSION: u64 = 3;

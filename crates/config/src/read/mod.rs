@@ -237,7 +237,10 @@ fn counting(
         let is_own = tables.any(|entry| entry.key.value == name && entry.value.value.makes_tool());
         let is_of_program = || sources.bytes_tools.iter().any(|tool| tool.as_str() == name);
         let is_of_server = || user.is_some_and(|config| may_be_of_server(config, name));
-        is_own || is_of_server() || is_of_program() || sources.builtins.iter().any(|builtin| builtin.name == name)
+        is_own
+            || is_of_server()
+            || is_of_program()
+            || sources.builtins.iter().any(|builtin| builtin.name == name)
     };
     let has_topic = |id: &str| {
         let tables = user.and_then(|config| config.knowledge.as_ref());

@@ -15,7 +15,9 @@ use kitbag_policy::Access;
 use kitbag_policy::server::{ServerAddress, ServerName};
 
 use super::context::Context;
-use crate::config::{ConfiguredServer, ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic};
+use crate::config::{
+    ConfiguredServer, ConfiguredTool, DIRECTORY, LocalTool, TOOLS, ToolSource, Topic,
+};
 use crate::layers::limits::EffectiveLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::toolsets::Disabled;

@@ -7,8 +7,8 @@ use kitbag_contract::ToolName;
 
 use crate::format::span::{BoolOr, Written};
 use crate::format::{
-    ConfigFile, SecretFilesConfig, ServeConfig, ServerConfig, SourceConfig, ToolConfig, ToolsetsConfig,
-    TopicConfig, grants_writing,
+    ConfigFile, SecretFilesConfig, ServeConfig, ServerConfig, SourceConfig, ToolConfig,
+    ToolsetsConfig, TopicConfig, grants_writing,
 };
 use crate::report::Span;
 
@@ -118,7 +118,8 @@ pub(crate) fn narrowed(
         })
     });
     // A server of the workspace keeps only its name.
-    let servers = servers.map(|servers| servers.filter_map(|_, _, server| Some(narrowed_server(server))));
+    let servers =
+        servers.map(|servers| servers.filter_map(|_, _, server| Some(narrowed_server(server))));
     let knowledge = knowledge.map(|topics| {
         topics.filter_map(|id, _, topic| match has_topic(id) {
             true => off(topic.enable)

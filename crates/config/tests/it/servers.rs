@@ -136,8 +136,7 @@ fn an_untrusted_workspace_reads_no_record() {
     let config = load_isolated(&sources(&fixture, TrustSource::Recorded)).unwrap();
     assert!(matches!(config.servers["db"].disabled, Some(Disabled::Untrusted)));
     assert_eq!(config.servers["db"].address, None);
-    let is_of_server =
-        |source: &Sourced<ToolSource>| matches!(source.value, ToolSource::Server(_));
+    let is_of_server = |source: &Sourced<ToolSource>| matches!(source.value, ToolSource::Server(_));
     assert!(!config.tools.values().any(|tool| is_of_server(&tool.source)));
 }
 

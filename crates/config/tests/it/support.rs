@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kitbag_config::{
-    BuiltinTool, Config, ConfigErrors, Lock, LockedServer, Origin, Sourced, Sources, TrustSource, Variables, load,
+    BuiltinTool, Config, ConfigErrors, Lock, LockedServer, Origin, Sourced, Sources, TrustSource,
+    Variables, load,
 };
 use kitbag_policy::server::{Era, ToolDefinition};
 use tempfile::TempDir;

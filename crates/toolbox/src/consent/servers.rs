@@ -77,7 +77,8 @@ pub fn hidden_characters(text: &str) -> usize {
 
 /// Returns all texts of a tool that a model reads.
 fn texts(tool: &ToolDefinition) -> String {
-    let ToolDefinition { name, title, description, input_schema, output_schema, annotations } = tool;
+    let ToolDefinition { name, title, description, input_schema, output_schema, annotations } =
+        tool;
     let mut texts = vec![name.clone()];
     texts.extend(title.iter().chain(description).cloned());
     for value in [Some(input_schema), output_schema.as_ref(), annotations.as_ref()] {
@@ -191,7 +192,9 @@ impl Server<'_> {
             first.risks = risks;
         }
         let mut items = vec![first];
-        items.extend(secret.iter().map(|secret| self.secret(secret, &format!("to {}", quoted(url)))));
+        items.extend(
+            secret.iter().map(|secret| self.secret(secret, &format!("to {}", quoted(url)))),
+        );
         for (header, value) in headers {
             let line = format!("sends the header {}: {}", quoted(header), quoted(value));
             items.push(self.item(&line));
@@ -328,7 +331,11 @@ mod tests {
         let tools = [
             tool("honest", "Reads a table", serde_json::json!({ "type": "object" })),
             tool("a", hostile, serde_json::json!({})),
-            tool("b", "Adds", serde_json::json!({ "properties": { "x": { "description": hostile } } })),
+            tool(
+                "b",
+                "Adds",
+                serde_json::json!({ "properties": { "x": { "description": hostile } } }),
+            ),
             tool("c", "Adds\u{200b}\u{202e} it\n\tnow", serde_json::json!({})),
         ];
         let name = "db".parse().unwrap();

@@ -129,12 +129,7 @@ impl TrustBefore {
 
 /// Returns whether two contents differ only in the changed files, and in granted paths outside of
 /// the workspace.
-fn is_only(
-    before: Option<&TrustRecord>,
-    now: &TrustRecord,
-    own: &str,
-    changed: &Changed,
-) -> bool {
+fn is_only(before: Option<&TrustRecord>, now: &TrustRecord, own: &str, changed: &Changed) -> bool {
     let (mut files, mut components, places) = match before {
         Some(before) => (before.files.clone(), before.components.clone(), before.places.clone()),
         None => Default::default(),

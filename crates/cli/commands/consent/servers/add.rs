@@ -74,7 +74,8 @@ impl ServerArgs {
 
     /// Returns an option that only servers have.
     pub(crate) fn option(&self) -> Option<&'static str> {
-        let Self { confine, read, write, network, env, secret, directory, prefix, tools, .. } = self;
+        let Self { confine, read, write, network, env, secret, directory, prefix, tools, .. } =
+            self;
         let options = [
             ("--confine", *confine),
             ("--read", !read.is_empty()),
@@ -104,11 +105,8 @@ impl ServerArgs {
         check_free(config, &name)?;
         let layer = if shared.user { Layer::User } else { Layer::Workspace };
         let place = ToolFiles::new(layer, config)?;
-        let table = ServerTable {
-            name: name.to_string(),
-            origin: self.origin(),
-            keys: self.keys(&place)?,
-        };
+        let table =
+            ServerTable { name: name.to_string(), origin: self.origin(), keys: self.keys(&place)? };
         let text = with_table(&table, &place, &place.config_text()?)?;
         let nothing = |error| {
             let hint = "nothing was added".to_owned();
@@ -188,7 +186,9 @@ impl ServerArgs {
 
     /// Returns the keys of the table.
     fn keys(&self, place: &ToolFiles) -> Result<Vec<(String, Item)>, CliError> {
-        let list = |texts: &[String]| -> Value { texts.iter().map(String::as_str).collect::<Array>().into() };
+        let list = |texts: &[String]| -> Value {
+            texts.iter().map(String::as_str).collect::<Array>().into()
+        };
         let mut keys: Vec<(&str, Item)> = Vec::new();
         match &self.url {
             Some(url) => keys.push(("url", value(url))),

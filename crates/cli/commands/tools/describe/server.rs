@@ -102,9 +102,7 @@ fn as_text(server: &ConfiguredServer, config: &Config) -> String {
 }
 
 fn as_json(server: &ConfiguredServer, config: &Config) -> Value {
-    let tool = |(name, own, description, off): (&str, &str, &str, Option<String>)| {
-        json!({ "name": name, "tool": own, "description": description, "disabled": off })
-    };
+    let tool = |(name, own, description, off): (&str, &str, &str, Option<String>)| json!({ "name": name, "tool": own, "description": description, "disabled": off });
     let record = server.recorded.as_ref().map(|recorded| &recorded.server);
     json!({
         "name": server.name,

@@ -301,7 +301,8 @@ fn header(name: &str, value: &str) -> Result<(), String> {
     ];
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_name = (1..=256).contains(&name.len()) && name.bytes().all(is_part);
-    let is_value = value.len() <= 8 << 10 && value.bytes().all(|b| b == b'\t' || (b >= 32 && b != 127));
+    let is_value =
+        value.len() <= 8 << 10 && value.bytes().all(|b| b == b'\t' || (b >= 32 && b != 127));
     if !is_name || !is_value {
         return Err(format!("`{}` is not a header that a request can have", shown(name)));
     }

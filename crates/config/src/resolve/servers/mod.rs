@@ -171,8 +171,7 @@ fn without_definition(
 
 /// Adds the settings of all files that narrow a server.
 fn narrow(server: &mut ConfiguredServer, parts: &[Part<'_, ServerConfig>], report: &mut Report) {
-    server.enable =
-        copied(parts, |table| table.enable.as_ref()).unwrap_or(Sourced::default(true));
+    server.enable = copied(parts, |table| table.enable.as_ref()).unwrap_or(Sourced::default(true));
     // A switch that is off in any file takes effect.
     let off = all(parts, |table| table.enable.as_ref()).find(|at| !at.value);
     if let Some(at) = off {
@@ -286,8 +285,10 @@ fn missing_secrets(
             ServerAddress::Remote(remote) => vec!["--to", remote.url.as_str()],
         };
         let words = ["kitbag", "secret", "set", name.as_str()].into_iter().chain(to);
-        let message =
-            format!("the secret `{name}` does not exist; store it with `{}`", shell::command(words));
+        let message = format!(
+            "the secret `{name}` does not exist; store it with `{}`",
+            shell::command(words)
+        );
         let kind = DiagnosticKind::NoSecret(name.to_string());
         warnings.push(Problem::new(kind, message).at(at.origin()));
     }

@@ -267,7 +267,11 @@ fn check_manifest(candidate: &Candidate<'_>, report: &mut Report) {
 
 /// Refuses `dev` and `mask` in a file of a workspace: only the user can build a tool or show its
 /// unmasked output.
-pub(super) fn check_own_keys(context: &Context<'_>, candidate: &Candidate<'_>, report: &mut Report) {
+pub(super) fn check_own_keys(
+    context: &Context<'_>,
+    candidate: &Candidate<'_>,
+    report: &mut Report,
+) {
     let dev = all(&candidate.parts, |tool| tool.dev.as_ref()).map(|at| ("dev", at));
     let mask = all(&candidate.parts, |tool| tool.mask.as_ref()).map(|at| ("mask", at));
     for (key, at) in dev.chain(mask) {

@@ -74,8 +74,8 @@ pub(super) fn named<'a>(
         None if is_of_user => return Named::Absent,
         None => {
             let names = || context.servers.keys().map(|name| name.as_str());
-            let hint = did_you_mean(nearest(server, names()))
-                .or_else(|| known_words("servers", names()));
+            let hint =
+                did_you_mean(nearest(server, names())).or_else(|| known_words("servers", names()));
             let problem = format!("no server is named `{}`", shown(server));
             report.at(at, Problem::from(problem).hint(hint));
         }
@@ -173,9 +173,8 @@ fn check_keys(candidate: &Candidate<'_>, tool: &ServerTool, report: &mut Report)
         report.at(at, format!("tool `{name}` may not have `{key}`: {why}; remove it"));
     };
     let server = &tool.server;
-    let access = format!(
-        "the access of its server is set by `confine` and `env` of `[servers.{server}]`"
-    );
+    let access =
+        format!("the access of its server is set by `confine` and `env` of `[servers.{server}]`");
     let own = format!("it is a tool of the server `{server}`");
     for part in &candidate.parts {
         let ToolConfig { builtin, replaces, wasm, script, parameters, grants, dev, .. } =
@@ -184,12 +183,8 @@ fn check_keys(candidate: &Candidate<'_>, tool: &ServerTool, report: &mut Report)
         if let Some(grants) = grants {
             refuse(at(grants.span), "grants", &access);
         }
-        let texts = [
-            ("builtin", builtin),
-            ("replaces", replaces),
-            ("wasm", wasm),
-            ("script", script),
-        ];
+        let texts =
+            [("builtin", builtin), ("replaces", replaces), ("wasm", wasm), ("script", script)];
         let spans = texts.into_iter().filter_map(|(key, text)| Some((key, text.as_ref()?.span)));
         let others = [
             ("parameters", parameters.as_ref().map(|it| it.span)),
@@ -214,9 +209,7 @@ pub(super) fn add(
     for offer in context.offers.iter() {
         let tool = &offer.tool;
         let (server, own) = (&tool.server, &tool.tool);
-        let is_same = |other: &ConfiguredTool| {
-            matches!(&other.source.value, ToolSource::Server(it) if it.server == *server && it.tool == *own)
-        };
+        let is_same = |other: &ConfiguredTool| matches!(&other.source.value, ToolSource::Server(it) if it.server == *server && it.tool == *own);
         let Some(name) = &offer.name else {
             warn(context, tool, "a tool of the server has no name, and is not offered", report);
             continue;

@@ -85,18 +85,16 @@ pub(crate) fn of_server_tool(
     report: &mut Report,
 ) -> ToolApproval {
     let mut approval = rules(context, parts, report);
-    let has_own = |layer: Layer| {
-        all(parts, |tool| tool.approve.as_ref()).any(|at| at.file.layer() == layer)
-    };
+    let has_own =
+        |layer: Layer| all(parts, |tool| tool.approve.as_ref()).any(|at| at.file.layer() == layer);
     let of_server = server.iter().filter(|(layer, _)| !has_own(*layer));
     let of_server: Vec<_> = of_server.collect();
     if !has_own(Layer::User) && of_server.iter().any(|(layer, _)| *layer == Layer::User) {
         // The rule for the server replaces the default of the user.
         let default = context.approve_default;
         approval.rules.retain(|rule| Some(rule) != default);
-        approval.never = approval.never.filter(|origin| {
-            default.is_none_or(|default| default.origin != *origin)
-        });
+        approval.never =
+            approval.never.filter(|origin| default.is_none_or(|default| default.origin != *origin));
     }
     for (layer, rule) in of_server {
         match rule.value {

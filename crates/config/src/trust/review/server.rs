@@ -1,7 +1,9 @@
 //! The requests of an edited server beyond those of the trusted server with its name.
 
 use kitbag_base::text::shown;
-use kitbag_policy::server::{Confinement, ServerAddress, ServerName, ServerProcess, ToolDefinition};
+use kitbag_policy::server::{
+    Confinement, ServerAddress, ServerName, ServerProcess, ToolDefinition,
+};
 
 use super::{TrustChange, TrustChanges, TrustSubject};
 use crate::config::{ConfiguredServer, ServerTool, address_words};
