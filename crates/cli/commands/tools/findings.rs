@@ -1,5 +1,6 @@
 //! Problems of a tool, for `check`, `add` and `update`.
 
+use kitbag::config::ToolSource;
 use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::CacheProblem;
 use kitbag::toolbox::definitions::Format;
@@ -22,8 +23,12 @@ impl Findings {
     pub(crate) fn of_tool(toolbox: &Toolbox, name: &ToolName, as_json: bool) -> Self {
         let mut findings = Self::default();
         let load = |events| toolbox.with_events(events).load(name.as_str());
-        match Screen::during(as_json, load) {
-            Ok(component) => {
+        // A server is not started to examine its recorded tools.
+        let tool = toolbox.config().tools.get(name.as_str()).map(|tool| &tool.source.value);
+        let is_of_server = matches!(tool, Some(ToolSource::Server(_)));
+        match (!is_of_server).then(|| Screen::during(as_json, load)) {
+            None => {}
+            Some(Ok(component)) => {
                 findings.cache_problems = component.cache_problems().to_vec();
                 if let Some(problem) = component.described().problem() {
                     findings.problems.push(Finding {
@@ -33,7 +38,7 @@ impl Findings {
                     });
                 }
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 findings.problems.push(Finding::of_tool(name, error));
                 return findings;
             }

@@ -143,7 +143,8 @@ impl<'a> Difference<'a> {
                 .filter(|(then, now)| then != now)
                 .map(|((part, _), _)| part)
                 .collect();
-            let line = format!("changed {} of {}", differs.join(", "), quoted(&new.name));
+            let line =
+                format!("changed the {} of {}", differs.join(" and the "), quoted(&new.name));
             items.push(item(line).changed(RequestChange::Added));
         }
         let new = added.iter().map(|tool| item(format!("has a new tool {}", quoted(&tool.name))));
@@ -288,7 +289,7 @@ mod tests {
              New tools:\n\
              | db_new: Adds.\n\
              It requests:\n\
-             + server `db` changed description of `query`\n\
+             + server `db` changed the description of `query`\n\
              + server `db` has a new tool `new`\n\
              - server `db` no longer has the tool `gone`\n\
              Risks, worst first:\n";

@@ -61,6 +61,8 @@ fn record_of(record: LockedServer, tools: Vec<ToolDefinition>) -> Result<LockedS
 
 fn failed(name: &ServerName, text: String) -> CliError {
     let about = format!("server `{name}`");
+    let own = format!("the server `{name}` ");
+    let text = text.strip_prefix(&own).map(str::to_owned).unwrap_or(text);
     CliError::Faulty(Finding { about, text, kind: ErrorKind::Broken })
 }
 
