@@ -292,6 +292,17 @@ impl FileChanges<'_> {
         servers.map(|server| server.original.as_str()).collect()
     }
 
+    /// Returns the name of kitbag's entry: another one if a different server keeps the name.
+    fn own_name(&self, at_file: usize, at_table: usize) -> String {
+        let moved = self.moved(at_file, at_table);
+        let servers = &self.files[at_file].tables[at_table].servers;
+        let is_free =
+            |name: &str| moved.contains(&name) || servers.iter().all(|(other, _)| other != name);
+        let numbered = (2..).map(|number: u64| format!("{KITBAG}-{number}"));
+        let mut names = [KITBAG.to_owned()].into_iter().chain(numbered);
+        names.find(|name| is_free(name)).expect("the numbers are endless")
+    }
+
     /// Returns whether kitbag is added to a table. One server of the user's file is enough for the
     /// projects in the same file, because the client starts it in the project.
     fn gets_kitbag(&self, at_file: usize, at_table: usize) -> bool {
@@ -326,7 +337,8 @@ impl FileChanges<'_> {
             }
             if self.gets_kitbag(at, at_table) {
                 let value = self.entry(file, table)?;
-                let entry = ServerEntry { table: &keys, name: KITBAG, value: &value };
+                let name = self.own_name(at, at_table);
+                let entry = ServerEntry { table: &keys, name: &name, value: &value };
                 text = merge(&text, &entry, Others::Keep).map_err(untouched)?;
             }
             let rest: Vec<_> =
@@ -433,8 +445,9 @@ impl FileChanges<'_> {
             let tables = file.tables.iter().enumerate().map(|(at_table, table)| {
                 let mut names: Vec<_> =
                     self.moved(at, at_table).into_iter().map(str::to_owned).collect();
-                if self.gets_kitbag(at, at_table) && !names.iter().any(|it| it == KITBAG) {
-                    names.push(KITBAG.to_owned());
+                let own = self.own_name(at, at_table);
+                if self.gets_kitbag(at, at_table) && !names.contains(&own) {
+                    names.push(own);
                 }
                 (table.keys.clone(), names)
             });
