@@ -9,7 +9,6 @@ use kitbag_http::{Account, CallLimits, Requests};
 use kitbag_policy::http::HttpGrants;
 use kitbag_policy::server::{Era, RemoteServer, ServerAddress, ServerProcess, ToolDefinition};
 use kitbag_secrets::{CallEnd, CallSecrets};
-use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle,
@@ -19,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use rmcp::transport::{IntoTransport, Transport};
+use rmcp::RoleClient;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -226,7 +226,8 @@ fn remote_client(
     let owner = format!("servers/{}", target.name);
     let limits = CallLimits { requests: u64::MAX };
     let secrets = Some(Arc::new(secrets));
-    let requests = Requests::new(&means.http, owner, Account::default(), grants, limits, secrets);
+    let requests =
+        Requests::new(&means.http, owner, Account::default(), grants, limits, secrets);
     let invalid = |name| format!("the header `{name}` is not valid");
     BrokerClient::new(requests, &remote.headers).map_err(invalid)
 }
@@ -311,7 +312,10 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
 
 /// Returns true if a handshake failed in a way that a server of the other era could cause.
 fn is_of_era(error: &ClientInitializeError) -> bool {
-    !matches!(error, ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled)
+    !matches!(
+        error,
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled
+    )
 }
 
 /// Returns why a server did not start.
@@ -343,10 +347,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Adds the exit status of a process and its last errors to a reason.
-async fn ending(
-    mut reason: String,
-    process: Option<&mut (dyn RunningProcess + 'static)>,
-) -> String {
+async fn ending(mut reason: String, process: Option<&mut (dyn RunningProcess + 'static)>) -> String {
     let Some(process) = process else { return reason };
     if let Ok(status) = timeout(EXIT, process.ended()).await {
         reason = format!("{reason} ({status})");
@@ -420,3 +421,4 @@ impl Started {
         is_failure.then_some(reason)
     }
 }
+
