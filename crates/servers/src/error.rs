@@ -41,8 +41,7 @@ pub enum ServerError {
     /// The tool is not the one that was added.
     #[error(
         "the {part} of `{}` at the server `{server}` changed; `kitbag update {server}` shows the \
-         difference",
-        shown(tool)
+         difference", shown(tool)
     )]
     Changed {
         /// The server.
