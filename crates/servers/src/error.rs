@@ -41,7 +41,8 @@ pub enum ServerError {
     /// The tool is not the one that was added.
     #[error(
         "the {part} of `{}` at the server `{server}` changed; `kitbag update {server}` shows the \
-         difference", shown(tool)
+         difference",
+        shown(tool)
     )]
     Changed {
         /// The server.

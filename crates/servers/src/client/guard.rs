@@ -86,9 +86,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guard<T> {
                 return Some(answer);
             }
             if !self.count(Instant::now()) {
-                self.failure.set(format!(
-                    "sent more than {BURST} messages that no request caused"
-                ));
+                self.failure.set(format!("sent more than {BURST} messages that no request caused"));
                 return None;
             }
             if let Routed::Other(message) = routed {

@@ -291,7 +291,8 @@ async fn refused(
 fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<RequestError> {
     const SHOWN: usize = 300;
     let body = &body[..body.floor_char_boundary(SHOWN)];
-    let text = if body.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {body}") };
+    let text =
+        if body.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {body}") };
     StreamableHttpError::UnexpectedServerResponse(text.into())
 }
 
