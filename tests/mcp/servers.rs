@@ -131,7 +131,8 @@ fn prompts_and_resources_of_a_server_pass_through() {
     }
     let arguments = json!({ "name": "s_greet", "arguments": { "who": "Ada" } });
     let got = client.request("prompts/get", arguments);
-    let message = json!({ "role": "assistant", "content": { "type": "text", "text": "Greet Ada" } });
+    let message =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "Greet Ada" } });
     assert_eq!(got["result"]["messages"], json!([message]), "{got}");
     let uri = "kitbag://server/s/note:1";
     let listed = client.request("resources/list", json!({}));

@@ -248,7 +248,9 @@ impl ServerCall {
                 Err(ServerError::Answered { message: message(&error, redaction) })
             }
             Ok(Err(error)) => Err(sent.lease.failed(&self.target.name, error).await),
-            Err(_) => Err(sent.lease.failed(&self.target.name, ServiceError::TransportClosed).await),
+            Err(_) => {
+                Err(sent.lease.failed(&self.target.name, ServiceError::TransportClosed).await)
+            }
         }
     }
 

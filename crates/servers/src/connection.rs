@@ -12,7 +12,7 @@ use kitbag_policy::server::{
 };
 use kitbag_secrets::{CallEnd, CallSecrets};
 use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
     serve_client_with_lifecycle,
@@ -299,6 +299,16 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     let own = info.server_info.as_ref();
     let text = |text: &String| redaction.text(text.clone());
     let is_stateless = !info.protocol_version.has_initialize();
+    let reports = [
+        info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed),
+        info.capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+        info.capabilities.resources.as_ref().and_then(|resources| resources.list_changed),
+    ];
+    // A stream that stays open would count against the connections to a remote server.
+    let is_process = matches!(*target.address, ServerAddress::Process(_));
+    if is_stateless && is_process && reports.contains(&Some(true)) {
+        tokio::spawn(follow(peer.clone(), Arc::clone(&changes), reports));
+    }
     let listing = Listing {
         era: if is_stateless { Era::Stateless } else { Era::Initialize },
         version: info.protocol_version.to_string(),
@@ -319,6 +329,22 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     connection.set_tools(tools);
     let connection = Arc::new(connection);
     Ok(Started { service, process, failure, changes, connection })
+}
+
+/// Asks a stateless server to report changes of its tools, prompts and resources, and notes them.
+async fn follow(peer: Peer<RoleClient>, changes: Arc<Changes>, reports: [Option<bool>; 3]) {
+    let mut filter = SubscriptionFilter::default();
+    let [tools, prompts, resources] = reports.map(|reports| reports.filter(|reports| *reports));
+    (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
+    filter.resources_list_changed = resources;
+    let Ok(mut subscription) = peer.listen(filter).await else { return };
+    drop(peer);
+    while let Ok(Some(notification)) = subscription.next().await {
+        match notification {
+            ServerNotification::ToolListChangedNotification(_) => changes.tools.note(),
+            _ => changes.items.note(),
+        }
+    }
 }
 
 fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
@@ -423,7 +449,8 @@ impl Started {
                 items::list(&connection.peer, &connection.redaction, items).await
             })
         };
-        let (mut items, mut relist_items) = (items.clone(), Some(list_items(items, Duration::ZERO)));
+        let (mut items, mut relist_items) =
+            (items.clone(), Some(list_items(items, Duration::ZERO)));
         let mut idle_at = Instant::now() + idle;
         let is_failure = loop {
             tokio::select! {

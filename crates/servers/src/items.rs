@@ -62,7 +62,9 @@ pub(crate) async fn list(
                 let page = peer.list_prompts(Some(params)).await?;
                 Ok((page.prompts, page.next_cursor))
             });
-            replace(&mut items.prompts, pages.await, |prompt| text_of(prompt, redaction, of_prompt));
+            replace(&mut items.prompts, pages.await, |prompt| {
+                text_of(prompt, redaction, of_prompt)
+            });
         }
         if info.capabilities.resources.is_some() {
             let pages_of = pages(async |params| {

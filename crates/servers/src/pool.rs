@@ -122,7 +122,8 @@ impl Servers {
     /// Calls a function when the prompts or resources of a server changed, instead of the function
     /// that was set before.
     pub fn on_change(&self, listener: impl Fn(ItemList) + Send + Sync + 'static) {
-        *self.0.listener.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
+        *self.0.listener.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(listener));
     }
 
     /// Ends all servers, and waits until they have ended, at most for `time`. No server starts
@@ -331,8 +332,7 @@ impl Slot {
             };
             let publish = |items: &ServerItems| self.publish(items);
             let items = self.items().as_ref().clone();
-            let failed =
-                started.supervise(target.idle, &self.stop, release, items, publish).await;
+            let failed = started.supervise(target.idle, &self.stop, release, items, publish).await;
             self.state.send_modify(|state| {
                 if let Some(reason) = failed {
                     state.backoff.failed(reason, begun.elapsed(), Instant::now());

@@ -25,7 +25,8 @@ pub(crate) async fn list(
 ) -> Result<ListPromptsResult, ErrorData> {
     let served = listed(session).await?;
     let of_servers = server_items::listed(session).await?.prompts;
-    let of_servers = of_servers.iter().filter(|item| served.prompt(&item.description.name).is_none());
+    let of_servers =
+        of_servers.iter().filter(|item| served.prompt(&item.description.name).is_none());
     let prompts = served.prompts.iter().chain(of_servers).map(|item| {
         let prompt = &item.description;
         let arguments = prompt.arguments.iter().map(|argument| {

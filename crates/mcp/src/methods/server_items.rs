@@ -29,10 +29,7 @@ pub(super) async fn listed(session: &Session) -> Result<ServedItems, ErrorData> 
 }
 
 /// Finds a prompt of a server. A prompt of a component with the same name takes precedence.
-pub(super) async fn prompt(
-    session: &Session,
-    name: &str,
-) -> Result<Option<ServerItem>, ErrorData> {
+pub(super) async fn prompt(session: &Session, name: &str) -> Result<Option<ServerItem>, ErrorData> {
     if component_items::listed(session).await?.prompt(name).is_some() {
         return Ok(None);
     }

@@ -39,7 +39,8 @@ impl Connect for Fakes {
 async fn serve(stream: DuplexStream, name: String) {
     let (read, mut write) = split(stream);
     let mut lines = BufReader::new(read).lines();
-    let mut prompts = vec![json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] })];
+    let mut prompts =
+        vec![json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] })];
     while let Ok(Some(line)) = lines.next_line().await {
         let message: Value = serde_json::from_str(&line).unwrap();
         let params = &message["params"];
@@ -58,6 +59,12 @@ async fn serve(stream: DuplexStream, name: String) {
                 prompts.push(json!({ "name": "new", "description": TOKEN }));
                 is_changed = true;
                 json!({ "content": [text("said".into())] })
+            }
+            Some("server/discover") => {
+                let error = json!({ "code": -32601, "message": "unknown" });
+                let refused = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+                write.write_all(format!("{refused}\n").as_bytes()).await.unwrap();
+                continue;
             }
             _ if name == "silent" => continue,
             Some("prompts/list") => {
@@ -104,8 +111,7 @@ fn server(names: &[&str]) -> Server {
     let directory = tempfile::tempdir().unwrap();
     let start = directory.path().to_owned();
     let config = load(&Sources { start, ..Sources::default() }).unwrap();
-    let leaks = Vec::new();
-    let secrets = Arc::new(Secrets::new(NoSecrets, leaks));
+    let secrets = Arc::new(Secrets::new(NoSecrets, Vec::new()));
     let mut toolbox = Toolbox::new(Host::new(HostOptions::default()), config, &[], secrets, None);
     let connect: Arc<dyn Connect> = Arc::new(Fakes);
     let options = ServersOptions { connect: Some(connect), ..ServersOptions::default() };
@@ -173,7 +179,8 @@ fn resources_of_servers_are_read_and_masked() {
     let text = contents["text"].as_str().unwrap();
     assert!(text.starts_with("a note:7?key=1 ") && !text.contains(TOKEN), "{text}");
     assert_eq!(read["result"]["_meta"]["kitbag/untrusted"], true);
-    for unknown in ["kitbag://server/b/note:7", "kitbag://server/a/", "note:7", "kitbag://server/a"] {
+    for unknown in ["kitbag://server/b/note:7", "kitbag://server/a/", "note:7", "kitbag://server/a"]
+    {
         let refused = client.request("resources/read", json!({ "uri": unknown }));
         assert!(refused["error"]["code"].is_number(), "{refused}");
     }
@@ -198,9 +205,10 @@ fn prompts_of_servers_keep_their_roles() {
 fn items_of_a_hidden_server_are_refused() {
     let server = server(&["a"]);
     let mut client = Client::start(server.clone()).after_handshake(json!({}));
-    assert_eq!(prompts(&mut client, 1), ["a_greet"]);
+    assert_eq!(prompts(&mut client, 2), ["a_b_greet", "a_greet"]);
     let toolbox = server.generation().toolbox.clone();
-    server.set_toolbox(toolbox.without_tool("a_say").unwrap());
+    // A person who may use no tool.
+    server.set_toolbox(toolbox.for_person(None));
     assert_eq!(names(&client.request("prompts/list", json!({})), "name"), [""; 0]);
     assert_eq!(names(&client.request("resources/list", json!({})), "uri"), [""; 0]);
     let uri = "kitbag://server/a/note:1";
@@ -221,7 +229,7 @@ fn changed_prompts_of_a_server_are_notified() {
     client.request("tools/call", json!({ "name": "a_say", "arguments": {} }));
     client.wait(|message| message["method"] == "notifications/prompts/list_changed");
     let listed = client.request("prompts/list", json!({}));
-    assert_eq!(names(&listed, "name"), ["a_greet", "a_new"]);
+    assert_eq!(names(&listed, "name"), ["a_b_greet", "a_greet", "a_new"]);
     assert!(!listed.to_string().contains(TOKEN), "{listed}");
 }
 
@@ -245,14 +253,15 @@ fn a_silent_server_delays_no_list() {
     let mut client = Client::start(server(&["a", "silent"])).after_handshake(json!({}));
     let start = Instant::now();
     prompts(&mut client, 1);
-    let pending = json!({ "uri": "kitbag://server/silent/note:1" });
-    let read = client.send("resources/read", pending);
+    let unread = json!({ "uri": "kitbag://server/silent/note:1" });
+    let read = client.send("resources/read", unread);
     for method in ["prompts/list", "resources/list", "resources/templates/list", "ping"] {
         assert!(client.request(method, json!({})).get("result").is_some());
     }
     let argument = json!({ "name": "id", "value": "1" });
     let reference = json!({ "type": "ref/resource", "uri": "kitbag://server/silent/note:{id}" });
-    let completed = client.request("completion/complete", json!({ "ref": reference, "argument": argument }));
+    let completed =
+        client.request("completion/complete", json!({ "ref": reference, "argument": argument }));
     assert_eq!(completed["result"]["completion"]["values"], json!([]));
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     client.notify("notifications/cancelled", json!({ "requestId": read }));

@@ -52,7 +52,7 @@ impl Change {
     }
 
     /// Notes that the list changed.
-    fn note(&self) {
+    pub(crate) fn note(&self) {
         self.is_news.store(true, Ordering::Relaxed);
         self.news.notify_one();
     }

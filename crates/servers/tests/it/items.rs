@@ -50,7 +50,9 @@ fn fixture(answer: Answer) -> Fixture {
 
 fn plain(message: &Value) -> Option<Value> {
     Some(match message["method"].as_str()? {
-        "prompts/list" => json!({ "prompts": [{ "name": "greet", "arguments": [{ "name": "who" }] }] }),
+        "prompts/list" => {
+            json!({ "prompts": [{ "name": "greet", "arguments": [{ "name": "who" }] }] })
+        }
         "resources/list" => json!({ "resources": [{ "uri": "note:1", "name": "one" }] }),
         "resources/templates/list" => {
             json!({ "resourceTemplates": [{ "uriTemplate": "note:{id}", "name": "any" }] })
@@ -92,7 +94,10 @@ async fn items_are_known_without_a_request() {
     assert_eq!(fixture.starts(), 0);
     let items = items(&fixture).await;
     assert_eq!(items.prompts[0].arguments[0].name, "who");
-    assert_eq!((&*items.resources[0].uri, &*items.templates[0].uri_template), ("note:1", "note:{id}"));
+    assert_eq!(
+        (&*items.resources[0].uri, &*items.templates[0].uri_template),
+        ("note:1", "note:{id}")
+    );
     fixture.servers.end(Duration::from_secs(5));
     assert_eq!(fixture.servers.running(), []);
     let refused = fixture.servers.read_resource(&fixture.target, "note:1").await.unwrap_err();
@@ -198,4 +203,62 @@ async fn changed_lists_are_reported_once() {
     }
     assert_eq!(fixture.servers.items(&fixture.target).prompts[0].name, "p1");
     assert_eq!(*changes.lock().unwrap(), [ItemList::Prompts; 2]);
+}
+
+#[tokio::test]
+async fn a_stateless_server_is_asked_to_report_changes() {
+    let fixture = Fixture::new(Some(Era::Stateless), async |mut peer| {
+        let (mut listed, complete) =
+            (0, json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }));
+        let with = |result: Value| {
+            let mut all = complete.clone();
+            all.as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
+            all
+        };
+        loop {
+            let message = peer.receive().await?;
+            match message["method"].as_str() {
+                Some("server/discover") => {
+                    let result = json!({
+                        "supportedVersions": ["2026-07-28"],
+                        "capabilities": { "tools": {}, "prompts": { "listChanged": true } },
+                        "serverInfo": { "name": "fake", "version": "1" },
+                    });
+                    peer.answer(&message, with(result)).await;
+                }
+                Some("tools/list") => {
+                    peer.answer(&message, with(json!({ "tools": [tool("echo")] }))).await;
+                }
+                Some("prompts/list") => {
+                    let prompts = json!({ "prompts": [{ "name": format!("p{listed}") }] });
+                    listed += 1;
+                    peer.answer(&message, with(prompts)).await;
+                }
+                Some("subscriptions/listen") => {
+                    let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+                    let accepted = &message["params"]["notifications"];
+                    assert_eq!(*accepted, json!({ "promptsListChanged": true }));
+                    for (method, params) in [
+                        (
+                            "subscriptions/acknowledged",
+                            json!({ "_meta": meta, "notifications": accepted }),
+                        ),
+                        ("prompts/list_changed", json!({ "_meta": meta })),
+                    ] {
+                        let method = format!("notifications/{method}");
+                        peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+                            .await;
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    items(&fixture).await;
+    let start = Instant::now();
+    let name = || fixture.servers.items(&fixture.target).prompts[0].name.clone();
+    while name() != "p1" && start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(name(), "p1");
 }

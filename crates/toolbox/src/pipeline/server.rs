@@ -126,13 +126,18 @@ mod called {
         context: &RunContext,
     ) -> Result<Completion, ToolboxError> {
         let (servers, target) = server(&call.tool.source, toolbox)?;
-        let arguments = serde_json::from_str(&call.call.arguments).expect("it was made of an object");
+        let arguments =
+            serde_json::from_str(&call.call.arguments).expect("it was made of an object");
         let (mut fetched, mut roles) = (None, Vec::new());
         let work = async {
             let got = match &item.own {
-                OwnItem::Resource(uri) => servers.read_resource(&target, uri).await.map(|read| {
-                    Answered { content: read.contents, omitted: read.omitted, ..Answered::default() }
-                }),
+                OwnItem::Resource(uri) => {
+                    servers.read_resource(&target, uri).await.map(|read| Answered {
+                        content: read.contents,
+                        omitted: read.omitted,
+                        ..Answered::default()
+                    })
+                }
                 OwnItem::Prompt(prompt) => {
                     let rendered = servers.get_prompt(&target, &prompt.name, arguments).await;
                     rendered.map(|rendered| {

@@ -260,7 +260,8 @@ impl Toolbox {
 }
 
 /// The prompts, resources and templates of one server.
-type OwnItems = (Vec<PromptDescription>, Vec<ResourceDescription>, Vec<ResourceTemplateDescription>);
+type OwnItems =
+    (Vec<PromptDescription>, Vec<ResourceDescription>, Vec<ResourceTemplateDescription>);
 
 #[cfg(feature = "servers")]
 mod connected {
