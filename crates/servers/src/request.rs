@@ -138,7 +138,7 @@ impl Servers {
     ) -> Result<Vec<String>, ServerError> {
         let Some(lease) = self.lease(target) else { return Ok(Vec::new()) };
         let info = lease.0.peer.peer_info();
-        if !info.is_some_and(|info| info.capabilities.completions.is_some()) {
+        if info.is_none_or(|info| info.capabilities.completions.is_none()) {
             return Ok(Vec::new());
         }
         let subject = match subject {

@@ -91,7 +91,8 @@ mod called {
         };
         let events: Arc<dyn CallEvents> = Arc::new(Events(context.events.clone()));
         let (mut answered, mut refused) = (None, None);
-        let work = async {
+        // The boxed future takes no space in nested calls.
+        let work = Box::pin(async {
             match open.run(&call.answers, &events).await {
                 Ok(Round::Answered(answer)) => outcome(answered.insert(answer)),
                 Ok(Round::Asks(question)) => Outcome::NeedsInput(question),
@@ -101,7 +102,7 @@ mod called {
                     Outcome::Error(ErrorInfo { transient, ..ErrorInfo::new(message) })
                 }
             }
-        };
+        });
         let limits = &call.call.limits;
         let mut completion = toolbox.host().run_native(limits, context, work).await;
         if let (Some(error), Ok(_)) = (refused, &completion.result) {
@@ -129,7 +130,8 @@ mod called {
         let arguments =
             serde_json::from_str(&call.call.arguments).expect("it was made of an object");
         let (mut fetched, mut roles) = (None, Vec::new());
-        let work = async {
+        // The boxed future takes no space in nested calls.
+        let work = Box::pin(async {
             let got = match &item.own {
                 OwnItem::Resource(uri) => {
                     servers.read_resource(&target, uri).await.map(|read| Answered {
@@ -164,7 +166,7 @@ mod called {
                     Outcome::Error(ErrorInfo { transient, ..ErrorInfo::new(error.to_string()) })
                 }
             }
-        };
+        });
         let limits = &call.call.limits;
         let mut completion = toolbox.host().run_native(limits, context, work).await;
         if let (Some(fetched), Ok(_)) = (fetched, &completion.result) {

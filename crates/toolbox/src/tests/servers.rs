@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use kitbag_contract::Outcome;
+use kitbag_contract::{Content, ErrorKind, Outcome, Resource, ResourceBody};
 use kitbag_host::Host;
 use kitbag_policy::SecretName;
 use kitbag_policy::server::{ServerAddress, ServerName, ServerProcess};
 use kitbag_secrets::SecretValue;
 use kitbag_servers::{Connect, Link, Servers, ServersOptions};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 
 use super::fake::{Fake, Person};
-use crate::{Invocation, NativeCall};
+use crate::{CallOutcome, Invocation, NativeCall};
 
 /// A server that says what it is given, asks for a name, and counts its starts.
 struct Talker;
@@ -65,6 +65,11 @@ async fn talk(stream: DuplexStream) {
             }
             Some("tools/call") => {
                 (message["id"].clone(), text(arguments["say"].as_str().unwrap_or("nothing")))
+            }
+            Some("resources/read") => {
+                let uri = &message["params"]["uri"];
+                let contents = json!([{ "uri": uri, "text": "a note" }]);
+                (message["id"].clone(), json!({ "contents": contents }))
             }
             Some("server/discover") => {
                 let error = json!({ "code": -32601, "message": "unknown" });
@@ -134,6 +139,26 @@ fn approval_is_asked_before_the_server_is_called() {
     assert!(refused.starts_with("Approval: "), "{refused}");
     let mut person = Person::typing(&["yes"]);
     assert_eq!(fake.say("talker_say", json!({ "say": "hi" }), &mut person), "hi");
+}
+
+#[test]
+fn resources_obey_the_strictest_tool_of_their_server() {
+    // `talker_ask`, which needs no approval, is the first tool by name.
+    let fake = fake().approved_always("talker_say");
+    let uri = "kitbag://server/talker/note:1";
+    let read = |answer| {
+        let item = fake.toolbox.server_resource(uri).unwrap();
+        let invocation = Invocation::server_item(item, Map::new());
+        fake.call(invocation, &mut Person::typing(&[answer]))
+    };
+    let refused = read("no").err().map(|error| error.kind());
+    assert_eq!(refused, Some(ErrorKind::Approval));
+    let Ok(CallOutcome::Completed(done)) = read("yes") else { panic!("it is approved") };
+    let body = ResourceBody::Text("a note".into());
+    let resource = Resource { uri: uri.into(), mime_type: None, body };
+    assert_eq!(done.completion.emitted, [Content::Resource(resource)]);
+    let audit = fake.audit();
+    assert_eq!(audit.last().unwrap(), "call talker_say by program test: success", "{audit:?}");
 }
 
 #[test]
