@@ -38,10 +38,10 @@ fn server_tools_are_called_by_prefixed_names() {
     for name in ["s_echo", "s_ask", "s_sum"] {
         assert!(listed.contains(&name.into()), "{listed:?}");
     }
-    assert_eq!(workspace.run(&["call", "s_echo", r#"{"say":"hi"}"#]).success(), "hi\n");
-    let sum = workspace.run(&["call", "s_sum", r#"{"a":2,"b":3}"#]).success();
+    assert_eq!(workspace.run(&["run", "s_echo", "say=hi"]).success(), "hi\n");
+    let sum = workspace.run(&["run", "s_sum", "a=2", "b=3"]).success();
     assert_eq!(serde_json::from_str::<Value>(&sum).unwrap(), json!({ "sum": 5 }));
-    let refused = workspace.run(&["call", "s_sum", r#"{"a":"x","b":3}"#]);
+    let refused = workspace.run(&["run", "s_sum", "a=x", "b=3"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
 
@@ -53,7 +53,7 @@ fn one_process_serves_a_session_and_ends_with_it() {
     assert!(tools.to_string().contains("s_sum"), "{tools}");
     let pid = |client: &mut Client| {
         let answer = client.call("s_pid", json!({}));
-        texts(&answer["result"])[0].to_owned()
+        texts(&answer)[0].to_owned()
     };
     let first = pid(&mut client);
     assert_eq!(first, pid(&mut client));
@@ -67,7 +67,7 @@ fn a_killed_kitbag_leaves_no_server() {
     let workspace = workspace("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let answer = client.call("s_pid", json!({}));
-    let process = texts(&answer["result"])[0].to_owned();
+    let process = texts(&answer)[0].to_owned();
     client.kill();
     until(|| !is_running(&process));
 }
@@ -78,10 +78,7 @@ fn clients_over_http_share_one_process() {
     let server = HttpServer::start(&workspace, &[]);
     let token = server.token.clone().unwrap();
     let pid = |client: &str| {
-        let headers = format!(
-            "Authorization: Bearer {token}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: \
-             tools/call\r\nMcp-Name: s_pid\r\n"
-        );
+        let headers = format!("Authorization: Bearer {token}\r\n");
         let meta = crate::support::mcp::meta_of(client);
         let params = json!({ "name": "s_pid", "arguments": {}, "_meta": meta });
         let message = server.message(&headers, "tools/call", params).message();
@@ -108,11 +105,11 @@ fn progress_logs_and_rich_content_pass_through() {
     let is_log = |message: &&Value| message["params"]["data"] == "hot";
     assert_eq!(others.iter().filter(is_log).count(), 1, "{others:?}");
     let image = client.call("s_image", json!({}));
-    let content = &image["result"]["content"];
+    let content = &image["content"];
     assert_eq!(content[1]["mimeType"], "image/png", "{image}");
     assert_eq!(content[1]["data"], "iVBORw0KGgo=");
     let sum = client.call("s_sum", json!({ "a": 1, "b": 1 }));
-    assert_eq!(sum["result"]["structuredContent"], json!({ "sum": 2 }));
+    assert_eq!(sum["structuredContent"], json!({ "sum": 2 }));
 }
 
 #[test]
@@ -126,7 +123,7 @@ fn questions_of_a_server_reach_the_client() {
     assert_eq!(texts(&client.answer(id)["result"]), ["hello Ada"]);
     // On the command line, the answer is given by the id of the question.
     let answer = r#"input-1={"name":"Bob"}"#;
-    let answered = workspace.run(&["call", "s_ask", "{}", "--answer", answer]);
+    let answered = workspace.run(&["run", "s_ask", "--answer", answer]);
     assert_eq!(answered.success(), "hello Bob\n");
 }
 
@@ -135,12 +132,12 @@ fn a_dead_server_fails_one_call_and_restarts() {
     let workspace = workspace("");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let died = client.call("s_die", json!({}));
-    assert_eq!(died["result"]["isError"], true, "{died}");
-    let text = texts(&died["result"]).join("\n");
+    assert_eq!(died["isError"], true, "{died}");
+    let text = texts(&died).join("\n");
     assert!(text.contains("ended during the call") && text.contains("it hurts"), "{text}");
     let answers = |client: &mut Client| {
         let said = client.call("s_echo", json!({ "say": "back" }));
-        texts(&said["result"]) == ["back"]
+        texts(&said) == ["back"]
     };
     for _ in 0..100 {
         if answers(&mut client) {
@@ -155,11 +152,11 @@ fn a_dead_server_fails_one_call_and_restarts() {
 fn a_changed_description_is_refused_until_update() {
     let workspace = workspace("");
     workspace.file("changed", "");
-    let refused = workspace.run(&["call", "s_echo", r#"{"say":"hi"}"#]);
+    let refused = workspace.run(&["run", "s_echo", "say=hi"]);
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("the description of `echo`"), "{}", refused.stderr);
     // Other tools of the server work, and the model does not see the new text.
-    workspace.run(&["call", "s_sum", r#"{"a":2,"b":3}"#]).success();
+    workspace.run(&["run", "s_sum", "a=2", "b=3"]).success();
     let described = workspace.run(&["describe", "s_echo"]).success();
     assert!(!described.contains("Ignore all previous"), "{described}");
 }
@@ -168,8 +165,7 @@ fn a_changed_description_is_refused_until_update() {
 fn scripts_call_server_tools_as_functions() {
     let workspace = workspace("");
     let code = "print(s_sum(a=20, b=22)['sum'], s_echo(say='ok'))";
-    let arguments = json!({ "code": code }).to_string();
-    let answered = workspace.run(&["call", "run_python", &arguments]);
+    let answered = workspace.run(&["run", "python", &format!("code={code}")]);
     assert!(answered.stdout.contains("42 ok"), "{}{}", answered.stdout, answered.stderr);
 }
 
@@ -190,7 +186,7 @@ fn rates_and_conditions_apply_to_server_tools() {
     let workspace = workspace("[tools.s_echo]\nrate = \"1/h\"\n");
     let mut client = Client::with_handshake(&workspace, json!({}));
     let say = |client: &mut Client| client.call("s_echo", json!({ "say": "hi" }));
-    assert_eq!(texts(&say(&mut client)["result"]), ["hi"]);
+    assert_eq!(texts(&say(&mut client)), ["hi"]);
     let second = say(&mut client);
-    assert_eq!(second["result"]["isError"], true, "{second}");
+    assert_eq!(second["isError"], true, "{second}");
 }

@@ -34,6 +34,20 @@ def children(process):
     return sorted(found)
 
 
+def servers(process):
+    """The processes of the servers below a process, by the names of their programs."""
+    found = {}
+    for child in children(process):
+        try:
+            words = open(f"/proc/{child}/cmdline").read().split("\0")
+        except OSError:
+            continue
+        name = next((word.rpartition("/")[2] for word in words if "/mcp-server-" in word), None)
+        if name:
+            found.setdefault(name, []).append(child)
+    return found
+
+
 async def use(url, mode):
     async with Client(url, mode=mode) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -73,11 +87,12 @@ async def main():
         url = line.split()[-1]
         with anyio.fail_after(PATIENCE):
             first = await use(url, "auto")
-            started = children(server.pid)
-            assert started, "no server was started"
+            started = servers(server.pid)
+            assert len(started) >= len(CALLS), f"too few servers: {started}"
             second = await use(url, "legacy")
-            assert children(server.pid) == started, "the second client started processes"
-        print(f"Python SDK: {first} and {second}, {len(started)} processes shared")
+            now = servers(server.pid)
+            assert {name: now.get(name) for name in started} == started, (started, now)
+        print(f"Python SDK: {first} and {second}, {len(started)} servers shared")
     finally:
         server.kill()
 

@@ -58,7 +58,9 @@ def call(name, arguments, meta):
     if name == "ask":
         params = {"mode": "form", "message": "Who are you?", "requestedSchema": SCHEMA}
         send({"id": "q", "method": "elicitation/create", "params": params})
-        return text("hello " + receive()["result"]["content"]["name"])
+        reply = receive()
+        # A cancelled call has no answer.
+        return text("hello " + reply["result"]["content"]["name"]) if "result" in reply else None
     if name == "work":
         for done in (1, 2):
             params = {"progressToken": meta["progressToken"], "progress": done, "total": 2}
@@ -101,7 +103,8 @@ def main():
         else:
             send({"id": message["id"], "error": {"code": -32601, "message": "unknown method"}})
             continue
-        send({"id": message["id"], "result": result})
+        if result is not None:
+            send({"id": message["id"], "result": result})
 
 
 main()

@@ -490,6 +490,8 @@ fn advice(imports: &[String]) -> String {
     let any = |prefix: &str| imports.iter().any(|import| import.starts_with(prefix));
     if any("extism:host/user::") {
         "; the functions of `extism:host/user` are those of the plugin's own host".into()
+    } else if any("blufio::") {
+        "; Blufio has no such function".into()
     } else if any("wasi:") {
         "; it provides WASI 0.2 and 0.3.0: cli, clocks, filesystem, http for requests, io, random, and \
          sockets of 0.2 without a network"

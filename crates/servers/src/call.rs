@@ -6,15 +6,15 @@ use std::sync::Arc;
 use kitbag_contract::{Content, LogLevel, Progress, Question};
 use kitbag_policy::server::ToolDefinition;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ElicitResult,
-    InputRequest, InputRequests, RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ElicitResult, InputRequest,
+    InputRequests, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{ActiveCall, Elicitation, accepted, answered, message, question};
-use crate::connection::Lease;
+use crate::connection::{Lease, transport_reason};
 use crate::error::ServerError;
 use crate::pool::Servers;
 use crate::target::ServerTarget;
@@ -71,7 +71,11 @@ enum State {
     /// The server works on the request, or waits for an answer within it.
     Sent(Box<Sent>),
     /// The server needs input, and is called again with it.
-    Input { lease: Lease, requests: InputRequests, state: Option<String> },
+    Input {
+        lease: Lease,
+        requests: InputRequests,
+        state: Option<String>,
+    },
     Ended,
 }
 
@@ -184,10 +188,8 @@ impl ServerCall {
         let (questions, asked) = mpsc::channel(QUESTIONS);
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(ActiveCall { events: Arc::clone(events), questions });
-        let sent = lease.0.peer.send_request_with_option(
-            request.into(),
-            PeerRequestOptions::no_options(),
-        );
+        let sent =
+            lease.0.peer.send_request_with_option(request.into(), PeerRequestOptions::no_options());
         let handle = match sent.await {
             Ok(handle) => handle,
             Err(error) => return Err(self.failed(&lease, error).await),
@@ -259,9 +261,10 @@ impl ServerCall {
             {
                 lease.0.ended().await
             }
-            ServiceError::TransportSend(error) => {
-                lease.0.redaction.text(format!("cannot be reached: {error}"))
-            }
+            ServiceError::TransportSend(error) => lease
+                .0
+                .redaction
+                .text(format!("it cannot be reached: {}", transport_reason(&error))),
             error => lease.0.redaction.text(error.to_string()),
         };
         ServerError::Ended { server, reason }
@@ -296,8 +299,9 @@ impl Drop for Sent {
         let id = self.id.clone();
         self.lease.0.runtime.spawn(async move {
             let reason = "the caller cancelled the call".to_owned();
-            let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await;
+            let _ = peer
+                .notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason)))
+                .await;
         });
     }
 }
-

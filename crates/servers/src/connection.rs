@@ -9,6 +9,7 @@ use kitbag_http::{Account, CallLimits, Requests};
 use kitbag_policy::http::HttpGrants;
 use kitbag_policy::server::{Era, RemoteServer, ServerAddress, ServerProcess, ToolDefinition};
 use kitbag_secrets::{CallEnd, CallSecrets};
+use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle,
@@ -17,8 +18,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::transport::{IntoTransport, Transport};
-use rmcp::RoleClient;
+use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -226,8 +226,7 @@ fn remote_client(
     let owner = format!("servers/{}", target.name);
     let limits = CallLimits { requests: u64::MAX };
     let secrets = Some(Arc::new(secrets));
-    let requests =
-        Requests::new(&means.http, owner, Account::default(), grants, limits, secrets);
+    let requests = Requests::new(&means.http, owner, Account::default(), grants, limits, secrets);
     let invalid = |name| format!("the header `{name}` is not valid");
     BrokerClient::new(requests, &remote.headers).map_err(invalid)
 }
@@ -312,9 +311,12 @@ fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
 
 /// Returns true if a handshake failed in a way that a server of the other era could cause.
 fn is_of_era(error: &ClientInitializeError) -> bool {
-    !matches!(
+    matches!(
         error,
-        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled
+        ClientInitializeError::JsonRpcError(_)
+            | ClientInitializeError::NoCompatibleProtocolVersion { .. }
+            | ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::ExpectedInitResult(_)
     )
 }
 
@@ -326,28 +328,44 @@ async fn unstarted(
 ) -> String {
     let reason = match (failure.get(), error) {
         (Some(failure), _) => format!("it {failure}"),
-        (None, ClientInitializeError::ConnectionClosed(_)) => "it closed the connection".to_owned(),
-        (None, error) => chain(error),
+        (None, error) => shaken(error),
     };
     ending(reason, process).await
 }
 
-/// Returns the messages of an error and its sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
+/// Returns why a handshake failed.
+fn shaken(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => transport_reason(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => shaken(fallback),
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "it answered the handshake with another result".to_owned()
         }
-        source = error.source();
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
+        error => error.to_string(),
     }
-    text
+}
+
+/// Returns the innermost reason why a message was not sent.
+pub(crate) fn transport_reason(error: &DynamicTransportError) -> String {
+    let mut innermost: &(dyn std::error::Error + 'static) = &*error.error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // The text of rmcp's error around the one of a request.
+    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
 }
 
 /// Adds the exit status of a process and its last errors to a reason.
-async fn ending(mut reason: String, process: Option<&mut (dyn RunningProcess + 'static)>) -> String {
+async fn ending(
+    mut reason: String,
+    process: Option<&mut (dyn RunningProcess + 'static)>,
+) -> String {
     let Some(process) = process else { return reason };
     if let Ok(status) = timeout(EXIT, process.ended()).await {
         reason = format!("{reason} ({status})");
@@ -378,6 +396,7 @@ impl Started {
         let is_failure = loop {
             tokio::select! {
                 _ = &mut closed => break true,
+                () = failure.failed() => break true,
                 () = stop.cancelled() => break false,
                 () = connection.use_.changed.notified() => idle_at = Instant::now() + idle,
                 () = sleep_until(idle_at) => match connection.is_idle() && release() {
@@ -421,4 +440,3 @@ impl Started {
         is_failure.then_some(reason)
     }
 }
-

@@ -20,7 +20,7 @@ pub enum ServerError {
     /// The server failed recently, and is not started again yet.
     #[error(
         "the server `{server}` failed: {reason}; it is started again in {}",
-        format_duration(*.retry_after)
+        format_duration(rounded(*.retry_after))
     )]
     Backoff {
         /// The server.
@@ -41,7 +41,8 @@ pub enum ServerError {
     /// The tool is not the one that was added.
     #[error(
         "the {part} of `{}` at the server `{server}` changed; `kitbag update {server}` shows the \
-         difference", shown(tool)
+         difference",
+        shown(tool)
     )]
     Changed {
         /// The server.
@@ -88,4 +89,11 @@ impl ServerError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Changed { .. } | Self::Absent { .. })
     }
+}
+
+/// Rounds a delay up to tenths of a second.
+fn rounded(delay: Duration) -> Duration {
+    const TENTH: u128 = 100;
+    let tenths = delay.as_millis().div_ceil(TENTH);
+    Duration::from_millis((tenths * TENTH).try_into().unwrap_or(u64::MAX))
 }

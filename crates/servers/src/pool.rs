@@ -106,11 +106,11 @@ impl Servers {
         }
         slot.begin(target, &self.0.means)?;
         loop {
-            let phase = match changes.wait_for(|state| !matches!(state.phase, Phase::Starting)).await
-            {
-                Ok(state) => state.phase.clone(),
-                Err(_) => Phase::Stopped,
-            };
+            let phase =
+                match changes.wait_for(|state| !matches!(state.phase, Phase::Starting)).await {
+                    Ok(state) => state.phase.clone(),
+                    Err(_) => Phase::Stopped,
+                };
             match phase {
                 Phase::Running(_) => match slot.lease() {
                     Some(lease) => return Ok(lease),

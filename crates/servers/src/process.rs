@@ -50,7 +50,7 @@ pub struct Start<'a> {
     /// Paths that no confined server may change, even below a directory that it may write:
     /// `.kitbag` of a workspace.
     pub fixed: &'a [PathBuf],
-    /// Whether a confined server gets its own namespaces where the system allows them. They add
+    /// True to give confined servers their own namespaces if the system allows them. They add
     /// protection; without them, some calls are refused instead.
     pub namespaces: bool,
 }

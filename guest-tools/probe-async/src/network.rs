@@ -11,7 +11,7 @@ use crate::bindings::wasi::sockets::types::{
     IpAddressFamily, IpSocketAddress, Ipv4SocketAddress, Ipv6SocketAddress, TcpSocket, UdpSocket,
 };
 use crate::bindings::wit_future;
-use crate::sentence::{Tried, refused, refused_at, sentence, shown};
+use crate::sentence::{Tried, count, refused, refused_at, sentence, shown};
 use crate::{Answer, text, texts};
 
 pub(crate) async fn connect(arguments: &Value) -> Answer {
@@ -42,7 +42,9 @@ async fn try_send(address: SocketAddr) -> Tried {
 pub(crate) async fn resolve(arguments: &Value) -> Answer {
     let name = text(arguments, "name")?;
     let result = resolve_addresses(name.to_owned()).await;
-    let result = result.map(|found| format!("{found:?}")).map_err(|code| refused(&code));
+    let result = result
+        .map(|found| count(found.len(), "address", "addresses"))
+        .map_err(|code| refused(&code));
     Ok(sentence(&format!("resolve {}", shown(name)), result))
 }
 

@@ -140,8 +140,14 @@ impl Args {
         }
         let consent = screen::consent(&requested, &found);
         let granted = self.agreed(&requested, &consent, &found, global.json)?;
-        for (addition, requested) in additions.iter().zip(&requested) {
-            addition.write(&requested.table(&found, &granted), &global)?;
+        for (index, addition) in additions.iter().enumerate() {
+            let written = addition.write(&requested[index].table(&found, &granted), &global);
+            if let (Err(_), [_, ..]) = (&written, &additions[..index]) {
+                let added = additions[..index].iter().map(|it| format!("`{}`", it.name));
+                let added: Vec<_> = added.collect();
+                output::note(&format!("added before the error: {}", added.join(", ")));
+            }
+            written?;
         }
         match global.json {
             true => output::json(&values(Some(&granted)))?,

@@ -175,7 +175,7 @@ pub(crate) fn renamed(
                 for item in section.clone() {
                     let item = item.map_err(malformed)?;
                     if let Some(name) = export(&item) {
-                        let kind = ExportKind::try_from(item.kind).map_err(malformed)?;
+                        let kind = ExportKind::from(item.kind);
                         exports.export(&name, kind, item.index);
                     }
                 }

@@ -4,8 +4,6 @@
 //! [`kitbag_http`] checks each request against the grants.
 
 mod handler;
-#[cfg(test)]
-mod tests;
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -330,3 +328,6 @@ fn code(error: RequestError, side: Side) -> Error {
         RequestError::Internal(message) => Error::InternalError(Some(message)),
     }
 }
+
+#[cfg(test)]
+mod tests;

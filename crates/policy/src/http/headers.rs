@@ -125,6 +125,9 @@ pub enum Headers {
     /// `accept-encoding`, `accept-language`, `content-encoding`, `content-length`, `content-type`
     /// and `user-agent`.
     These(Vec<String>),
+    /// All fields except those of the connection, for requests whose fields kitbag sets itself. No
+    /// configuration can grant this.
+    Any,
 }
 
 /// Why a header field cannot be granted.
@@ -157,6 +160,7 @@ impl Headers {
         let is_one_of = |names: &[&str]| names.contains(&&*name);
         match self {
             _ if is_one_of(&NEVER) => false,
+            Self::Any => true,
             // Many servers treat `_` and `.` as `-`.
             Self::Usual => {
                 let name = format!("-{name}");
@@ -169,8 +173,8 @@ impl Headers {
     /// Returns true if all fields of `other` are permitted.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Usual, Self::Usual) => true,
-            (Self::These(_), Self::Usual) => false,
+            (Self::Usual, Self::Usual) | (Self::Any, _) => true,
+            (Self::These(_), Self::Usual) | (_, Self::Any) => false,
             (own, Self::These(names)) => names.iter().all(|name| own.has(name)),
         }
     }
@@ -184,7 +188,7 @@ impl Headers {
     /// Returns the names as they would be typed. `None`: the default.
     pub(crate) fn typed(&self) -> Option<&[String]> {
         match self {
-            Self::Usual => None,
+            Self::Usual | Self::Any => None,
             Self::These(names) => Some(names),
         }
     }
@@ -204,7 +208,7 @@ fn read(name: &str) -> Result<String, HeaderError> {
 impl fmt::Display for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usual => f.pad("all"),
+            Self::Usual | Self::Any => f.pad("all"),
             Self::These(names) => f.pad(&names.join(", ")),
         }
     }

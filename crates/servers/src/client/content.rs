@@ -144,9 +144,7 @@ mod tests {
 
     #[test]
     fn invalid_content_is_omitted() {
-        let image = |data: &str, mime_type: &str| {
-            json!({ "type": "image", "data": data, "mimeType": mime_type })
-        };
+        let image = |data: &str, mime_type: &str| json!({ "type": "image", "data": data, "mimeType": mime_type });
         let content =
             [image("aGk=", "image/png"), image("?", "image/png"), image("aGk=", "\u{1b}[2J")];
         let read = read(json!({ "content": content }), false);

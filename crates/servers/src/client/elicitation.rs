@@ -16,7 +16,8 @@ pub(crate) fn question(
     params: &ElicitRequestParams,
     redaction: &Redaction,
 ) -> Result<Question, String> {
-    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else {
+    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params
+    else {
         return Err("asks to open a URL, which kitbag does not offer".to_owned());
     };
     let unreadable = || "asks a question with a form that kitbag cannot read".to_owned();
@@ -47,7 +48,9 @@ pub(crate) fn question(
 /// Returns the result for an answer that fits the question.
 pub(crate) fn accepted(answer: &Value) -> ElicitResult {
     match answer {
-        Value::Object(_) => ElicitResult::new(ElicitationAction::Accept).with_content(answer.clone()),
+        Value::Object(_) => {
+            ElicitResult::new(ElicitationAction::Accept).with_content(answer.clone())
+        }
         Value::Bool(false) => ElicitResult::new(ElicitationAction::Decline),
         _ => ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(Map::new())),
     }

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio::time::timeout;
 
 use super::router::{Failure, Routed, Router};
 
 /// The number of messages that no request caused that a server may send at once, and per second.
 const BURST: f64 = 20_000.0;
 const PER_SECOND: f64 = 2_000.0;
+
+/// The time that the end of a connection may take.
+const CLOSE: Duration = Duration::from_millis(200);
 
 /// The number of messages that may wait until the server reads them.
 const UNREAD: usize = 1024;
@@ -82,9 +86,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guard<T> {
                 return Some(answer);
             }
             if !self.count(Instant::now()) {
-                self.failure.set(format!(
-                    "sent more than {BURST} messages that no request caused"
-                ));
+                self.failure.set(format!("sent more than {BURST} messages that no request caused"));
                 return None;
             }
             if let Routed::Other(message) = routed {
@@ -94,7 +96,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guard<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.transport.close().await
+        // A server that reads nothing blocks the end of its input.
+        timeout(CLOSE, self.transport.close()).await.unwrap_or(Ok(()))
     }
 }
 

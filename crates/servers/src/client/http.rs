@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use ipnet::IpNet;
 use kitbag_base::ByteSize;
 use kitbag_http::{IncomingBody, OutgoingBody, RequestError, RequestTimes, Requests};
-use kitbag_policy::http::{Host, HttpGrant, HttpRefusal, HttpRequest, Methods};
+use kitbag_policy::http::{Headers, Host, HttpGrant, HttpRefusal, HttpRequest, Methods};
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -61,6 +61,7 @@ pub(crate) fn grant(url: &str) -> Result<HttpGrant, HttpRefusal> {
     Ok(HttpGrant {
         methods,
         addresses,
+        headers: Headers::Any,
         max_request: ByteSize::bytes(REQUEST_BYTES),
         max_response: ByteSize::bytes(u64::MAX >> 1),
         ..HttpGrant::allowing(&request)
@@ -290,7 +291,8 @@ async fn refused(
 fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<RequestError> {
     const SHOWN: usize = 300;
     let body = &body[..body.floor_char_boundary(SHOWN)];
-    let text = if body.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {body}") };
+    let text =
+        if body.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {body}") };
     StreamableHttpError::UnexpectedServerResponse(text.into())
 }
 

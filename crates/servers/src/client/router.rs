@@ -12,7 +12,7 @@ use rmcp::model::{
     JsonRpcMessage, ProgressToken, RequestId, ServerNotification,
 };
 use rmcp::service::{InboundStreamOrigin, RxJsonRpcMessage, TxJsonRpcMessage};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::content::log_level;
 use super::redaction::Redaction;
@@ -23,16 +23,27 @@ const MESSAGE_BYTES: usize = 16 << 10;
 
 /// Why a connection failed, if the client ended it.
 #[derive(Default)]
-pub(crate) struct Failure(OnceLock<String>);
+pub(crate) struct Failure {
+    reason: OnceLock<String>,
+    news: Notify,
+}
 
 impl Failure {
     /// Sets the reason, as a verb phrase. The first one counts.
     pub(crate) fn set(&self, reason: String) {
-        let _ = self.0.set(reason);
+        let _ = self.reason.set(reason);
+        self.news.notify_one();
     }
 
     pub(crate) fn get(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.reason.get().map(String::as_str)
+    }
+
+    /// Waits until the connection failed.
+    pub(crate) async fn failed(&self) {
+        while self.get().is_none() {
+            self.news.notified().await;
+        }
     }
 }
 

@@ -87,23 +87,23 @@ pub(super) const PROCESSES: u64 = 512;
 pub(super) const FILES: u64 = 4096;
 /// The size of each file that is written.
 pub(super) const FILE_BYTES: u64 = 4 << 30;
-/// The size of the private temporary directory, where it is in memory.
+/// The size of a private temporary directory in memory.
 pub(super) const TEMPORARY_BYTES: u64 = 256 << 20;
 /// The first version of Landlock that bounds truncation: Linux 6.2.
 pub(super) const LANDLOCK: u32 = 3;
 /// The first version of Landlock that bounds signals: Linux 6.12.
 pub(super) const LANDLOCK_SIGNALS: u32 = 6;
 
-/// What the system offers for confining servers.
+/// The features of the system for confining servers.
 #[derive(Clone, Debug)]
 pub struct Support {
     /// The version of Landlock's interface, or why there is none.
     pub landlock: Result<u32, String>,
-    /// Whether processes, mounts and the network can be separated by namespaces, or why not.
+    /// Success if processes, mounts and networks can be separated by namespaces; or why not.
     pub namespaces: Result<(), String>,
-    /// Whether system calls can be filtered, or why not.
+    /// Success if system calls can be filtered; or why not.
     pub seccomp: Result<(), String>,
-    /// Whether the largest number of processes can be enforced, or why not.
+    /// Success if the largest number of processes can be enforced; or why not.
     pub processes: Result<(), String>,
     /// The smallest number of processes that can be enforced.
     pub least_processes: u32,
@@ -122,7 +122,7 @@ pub(super) struct Rules {
     pub(super) fixed: Vec<PathBuf>,
     /// The private temporary directory.
     pub(super) temporary: PathBuf,
-    /// Whether the server gets its own namespaces.
+    /// True if the server gets its own namespaces.
     pub(super) namespaces: bool,
     pub(super) network: bool,
     pub(super) memory: u64,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_programs_are_not_parts() {
+    fn keys_in_a_command_line_are_not_parts() {
         use std::os::unix::fs::PermissionsExt;
         let (root, path) = files(&[
             ("bin/env", ""),

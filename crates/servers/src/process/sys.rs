@@ -63,7 +63,7 @@ pub(super) fn lock_directory(path: &Path) -> std::io::Result<File> {
     Ok(File::from(directory))
 }
 
-/// Returns whether a file can be executed by somebody.
+/// Returns true if a file has a right to be executed.
 pub(super) fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }

@@ -105,7 +105,10 @@ async fn a_stateless_server_is_called_again_with_answers() {
         peer.discover(&json!([tool("echo")])).await?;
         loop {
             let call = peer.wait_for("tools/call").await?;
-            assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+            assert_eq!(
+                call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+                "2026-07-28"
+            );
             let responses = &call["params"]["inputResponses"];
             if responses.is_null() {
                 let schema = json!({

@@ -14,7 +14,10 @@ use kitbag_servers::{
     ServersOptions, TargetSecrets,
 };
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex,
+    split,
+};
 
 /// The server's side of a connection.
 pub(crate) struct Peer {
@@ -92,8 +95,7 @@ impl Peer {
         });
         self.answer(&message, result).await;
         let message = self.wait_for("tools/list").await?;
-        let result =
-            json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
+        let result = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
         self.answer(&message, result).await;
         Some(())
     }
@@ -149,7 +151,10 @@ impl CallEvents for Events {
 }
 
 impl Fixture {
-    pub(crate) fn new<F>(era: Option<Era>, behaviour: impl Fn(Peer) -> F + Send + Sync + 'static) -> Self
+    pub(crate) fn new<F>(
+        era: Option<Era>,
+        behaviour: impl Fn(Peer) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Option<()>> + Send + 'static,
     {

@@ -32,7 +32,10 @@ async fn a_server_that_reads_nothing_does_not_grow() {
         peer
     });
     let said = fixture.say(json!({})).await;
-    assert!(said.contains("left 1024 messages unread") || said.contains("more than 20000"), "{said}");
+    assert!(
+        said.contains("left 1024 messages unread") || said.contains("more than 20000"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -89,8 +92,7 @@ async fn a_server_that_dies_fails_its_call() {
         peer.wait_for("tools/call").await?;
         None
     });
-    let expected =
-        "failed: the server `fake` ended during the call: it closed the connection";
+    let expected = "failed: the server `fake` ended during the call: it closed the connection";
     assert_eq!(fixture.say(json!({})).await, expected);
 }
 

@@ -4,3 +4,4 @@ mod calls;
 mod fake;
 mod hostile;
 mod lifecycle;
+mod remote;

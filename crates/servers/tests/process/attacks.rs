@@ -272,7 +272,7 @@ fn shared_memory() -> io::Result<String> {
 }
 
 fn key() -> io::Result<String> {
-    // SAFETY: texts end with NUL, and the payload has one byte.
+    // SAFETY: strings end with NUL, and the payload has one byte.
     let number = unsafe {
         libc::syscall(
             libc::SYS_add_key,

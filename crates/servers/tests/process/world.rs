@@ -87,7 +87,7 @@ impl World {
             directory: self.path("write"),
             environment: vec![
                 variable(attacks::VARIABLE, attack),
-                // Of this world, to find its processes.
+                // Finds the processes of this world.
                 variable("WORLD", &self.at("")),
             ],
             confine,

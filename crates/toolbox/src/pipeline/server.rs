@@ -129,12 +129,7 @@ mod called {
     }
 
     /// Adds the content besides the text, as far as the limit on output allows.
-    fn emit(
-        completion: &mut Completion,
-        answered: Answered,
-        limit: ByteSize,
-        events: &EventSink,
-    ) {
+    fn emit(completion: &mut Completion, answered: Answered, limit: ByteSize, events: &EventSink) {
         let omit = |reason: &str| {
             events.log(LogLevel::Warning, &format!("a part of the answer was omitted: {reason}"));
         };

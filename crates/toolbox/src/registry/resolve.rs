@@ -425,9 +425,7 @@ fn with(
         ToolSource::Local(_)
         | ToolSource::Bytes(_)
         | ToolSource::Native
-        | ToolSource::Server(_) => {
-            usable(says.output_schema.map(by_tool))
-        }
+        | ToolSource::Server(_) => usable(says.output_schema.map(by_tool)),
     };
     Ok(Tool {
         name: tool.name.clone(),

@@ -56,7 +56,8 @@ async fn talk(stream: DuplexStream) {
                 open = message["id"].clone();
                 let field = json!({ "name": { "type": "string" } });
                 let schema = json!({ "type": "object", "properties": field, "required": ["name"] });
-                let params = json!({ "mode": "form", "message": "Who?", "requestedSchema": schema });
+                let params =
+                    json!({ "mode": "form", "message": "Who?", "requestedSchema": schema });
                 let method = "elicitation/create";
                 let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
                 write.write_all(format!("{asks}\n").as_bytes()).await.unwrap();

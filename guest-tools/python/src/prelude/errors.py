@@ -53,7 +53,10 @@ def hint_for(error):
     elif isinstance(error, MemoryError):
         return "work on a part of the data at a time"
     elif isinstance(error, RecursionError):
-        return "calls may be 1,000 deep; use a loop, or a list of what is left to do"
+        return (
+            "calls may be 1,000 deep, and about 200 through built-in functions and methods such as "
+            "`__repr__`; use a loop, or a list of what is left to do"
+        )
     return None
 
 

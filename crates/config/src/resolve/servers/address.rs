@@ -253,7 +253,7 @@ fn remote(
         deny: Arc::clone(&context.deny.value),
     };
     if let Err(refusal) = grants.decide(&request)
-        && let Some(pattern) = refusal.denied_by
+        && let Some(pattern) = refusal.by
     {
         let problem = format!(
             "your user config denies requests to this server: `deny` has `{pattern}` ({})",

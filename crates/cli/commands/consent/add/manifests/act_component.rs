@@ -12,6 +12,9 @@ use super::requested_grants::{
     ManifestDirectory, ManifestHttp, directory, guest_path, host_pattern, methods,
 };
 
+/// The note on an entry with a field that may narrow it.
+const UNKNOWN: &str = "it has a field that kitbag does not know; it is dropped";
+
 pub(crate) fn translate(root: &Node, manifest: &mut Manifest, notes: &mut Notes) {
     let Some(mut root) = Fields::of("", root, notes) else { return };
     // Other tables belong to other programs.
@@ -69,11 +72,11 @@ fn translate_filesystem(mut filesystem: Fields<'_>, manifest: &mut Manifest, not
             None => Err("it has no `path`; it is dropped".to_owned()),
         };
         match requested {
+            Ok(_) if entry.has_unread() => notes.add(place, UNKNOWN),
             Ok(requested) if manifest.requested.directories.contains(&requested) => {}
             Ok(requested) => manifest.requested.directories.push(requested),
             Err(reason) => notes.add(place, reason),
         }
-        entry.note_unread(notes);
     }
     filesystem.note_unread(notes);
 }
@@ -106,12 +109,12 @@ fn translate_http(mut http: Fields<'_>, manifest: &mut Manifest, notes: &mut Not
     for mut entry in entries(&mut http, notes) {
         let place = entry.own_path().to_owned();
         match requested_urls(&mut entry, notes) {
+            Ok(_) if entry.has_unread() => notes.add(place, UNKNOWN),
             Ok(requested) => {
                 requested.into_iter().for_each(|it| manifest.requested.requests(it));
             }
             Err(reason) => notes.add(place, reason),
         }
-        entry.note_unread(notes);
     }
     http.note_unread(notes);
 }

@@ -6,6 +6,7 @@
 
 use kitbag::base::ByteSize;
 use kitbag::base::text::alternatives;
+use kitbag::policy::ConfigValues;
 
 use super::fields::{Fields, Notes, join};
 use super::manifest::{Format, Manifest};
@@ -109,6 +110,7 @@ fn runtime_config(mut config: Fields<'_>, manifest: &mut Manifest, notes: &mut N
         }
     }
     if let Some(variables) = config.table("env_vars", notes) {
+        let mut values = ConfigValues::default();
         for (path, key, node) in variables.entries() {
             match node {
                 Node::Text(value) if value.starts_with("${") => {
@@ -116,9 +118,10 @@ fn runtime_config(mut config: Fields<'_>, manifest: &mut Manifest, notes: &mut N
                                 value with `grants.config`, or as a secret";
                     notes.add(path, text);
                 }
-                Node::Text(value) => {
-                    manifest.requested.config.push((key.to_owned(), value.clone()));
-                }
+                Node::Text(value) => match values.set(key, value) {
+                    Ok(()) => manifest.requested.config.push((key.to_owned(), value.clone())),
+                    Err(error) => notes.add(path, format!("{error}; it is dropped")),
+                },
                 other => notes.wrong_type(path, "a text", other),
             }
         }

@@ -1,4 +1,4 @@
-//! System calls that have no safe function elsewhere. None of them allocates memory or takes a lock.
+//! System calls that have no safe function elsewhere. They allocate no memory and take no lock.
 
 #![expect(unsafe_code, reason = "system calls that have no safe function")]
 
@@ -102,7 +102,7 @@ fn set_signal_mask(set: u64, before: Option<&mut u64>) -> Result<(), Errno> {
 /// Gives all signals their default effect, and blocks none.
 pub(super) fn reset_signals() {
     for signal in 1..=LAST_SIGNAL {
-        // SAFETY: `SIG_DFL` is no function that could run. It fails for signals without choice.
+        // SAFETY: `SIG_DFL` never runs code of ours. It fails for signals whose effect is fixed.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
         }
@@ -130,7 +130,7 @@ pub(super) fn signal_descriptor(signals: &[c_int]) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Makes a descriptor a copy of another one.
+/// Makes a descriptor a copy of another descriptor.
 pub(super) fn copy_descriptor(from: BorrowedFd<'_>, to: c_int) -> Result<(), Errno> {
     if from.as_raw_fd() == to {
         // A copy would be closed on execution.
@@ -245,7 +245,7 @@ pub(super) fn check_seccomp() -> Result<(), Errno> {
 
 /// Replaces the process by a program. Returns only if that failed.
 pub(super) fn execute(program: &CStr, arguments: &Arguments, variables: &Arguments) -> Errno {
-    // SAFETY: the lists end with null, and their texts with NUL; `Arguments` owns them.
+    // SAFETY: the lists end with null, and their strings with NUL; `Arguments` owns them.
     let number = unsafe {
         libc::execve(program.as_ptr(), arguments.pointers.as_ptr(), variables.pointers.as_ptr())
     };
@@ -272,7 +272,7 @@ pub(super) fn thread_variables() -> usize {
 
 /// Watches a descriptor of a process in the runtime of this thread.
 pub(super) fn watch_process(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` that nobody else has stays open until the runtime gives it back.
+    // SAFETY: an `OwnedFd` with one owner stays open until the runtime gives it back.
     let watched = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
     watched.map_err(io::Error::from)
 }

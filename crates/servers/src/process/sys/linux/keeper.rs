@@ -31,7 +31,10 @@ pub(super) struct Streams {
 
 /// Bytes of memory around the stack's end and around the thread's variables that are not released.
 const KEPT: usize = 256 << 10;
-/// The exit status of a keeper that was told to kill its server, as of a shell.
+/// The time for ending after a signal: 300 ms.
+const TERMINATION_STEPS: u32 = 30;
+const TERMINATION_STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+/// The exit status of a keeper that killed its server, as shells report it.
 const KILLED: i32 = 128 + 9;
 
 /// Starts the program and waits for its end. All signals are blocked.
@@ -45,7 +48,7 @@ pub(super) fn run(prepared: &Prepared, streams: &Streams) -> ! {
 /// Sends a failed step to kitbag.
 pub(super) fn report(failed: Failed, streams: &Streams) -> ! {
     let [a, b, c, d] = failed.error.raw_os_error().to_ne_bytes();
-    // Without kitbag nobody reads it.
+    // It fails if kitbag has ended.
     let _ = write(&streams.report, &[failed.step as u8, a, b, c, d]);
     call::exit(1)
 }
@@ -69,7 +72,7 @@ fn start(prepared: &Prepared, streams: &Streams) -> Result<(Pid, OwnedFd), Faile
 /// Waits until the server ends or `life` is closed, and ends everything.
 fn watch(server: Pid, signals: BorrowedFd<'_>, life: BorrowedFd<'_>) -> ! {
     call::close_all_but(signals, life);
-    // Nobody reads kitbag's memory through this process.
+    // The copy of kitbag's memory is unreadable for other processes of the user.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     release_memory();
     let mut status = None;
@@ -87,9 +90,26 @@ fn watch(server: Pid, signals: BorrowedFd<'_>, life: BorrowedFd<'_>) -> ! {
             }
         }
         let _ = reap(server, &mut status);
+        if is_over && status.is_none() {
+            terminate(server, signals, &mut status);
+        }
         if is_over || status.is_some() {
             kill_all(server, &mut status);
             call::exit(status.unwrap_or(KILLED));
+        }
+    }
+}
+
+/// Gives the server some time to end, as its input has ended.
+fn terminate(server: Pid, signals: BorrowedFd<'_>, status: &mut Option<i32>) {
+    let _ = kill_process_group(server, Signal::TERM);
+    for _ in 0..TERMINATION_STEPS {
+        let mut ready = [PollFd::from_borrowed_fd(signals, PollFlags::IN)];
+        let _ = poll(&mut ready, Some(&TERMINATION_STEP));
+        while read(signals, &mut [0; 128]) == Ok(128) {}
+        let _ = reap(server, status);
+        if status.is_some() {
+            break;
         }
     }
 }

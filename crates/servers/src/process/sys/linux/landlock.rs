@@ -18,7 +18,8 @@ use crate::process::confinement::Rules;
 pub(super) struct InnerRule {
     pub(super) path: CString,
     pub(super) access: u64,
-    /// Whether the rule is for a `/proc` that shows the server's processes only. `None`: for both.
+    /// `Some(true)`: for a `/proc` that shows the server's processes only. `Some(false)`: for another
+    /// `/proc`. `None`: for both.
     pub(super) own_proc: Option<bool>,
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Privilege {
 /// The namespaces of a server, and the mounts in them.
 pub(super) struct Namespaces {
     flags: c_int,
-    /// Texts for `uid_map` and `gid_map`.
+    /// Lines for `uid_map` and `gid_map`.
     identity: Option<[CString; 2]>,
     write: Vec<CString>,
     fixed: Vec<CString>,
@@ -100,7 +100,7 @@ impl Namespaces {
     }
 
     fn mount(&self) -> Result<bool, Errno> {
-        // New mounts of the system appear here, and none of these there.
+        // New mounts of the system appear here; mounts of this namespace are invisible outside.
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change(c"/", propagation)?;
         for path in &self.write {

@@ -12,13 +12,13 @@ use super::call;
 use super::namespaces::{LEAST_PID_MAX, Namespaces, Privilege};
 use crate::process::Support;
 
-/// What the system offers, and how kitbag uses it.
+/// The features of the system, and how kitbag uses them.
 pub(in crate::process) struct Probed {
     support: Support,
     /// How namespaces are created. `None`: they cannot be.
     pub(super) privilege: Option<Privilege>,
     pub(super) is_root: bool,
-    /// Whether the number of processes in a namespace can be limited: since Linux 6.14.
+    /// True if the number of processes in a namespace can be limited: since Linux 6.14.
     pub(super) limits_pids: bool,
 }
 

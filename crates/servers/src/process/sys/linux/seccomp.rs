@@ -96,8 +96,8 @@ const REFUSED: [i64; 48] = [
     libc::SYS_vhangup,
 ];
 
-/// Calls that are refused without namespaces: they change files of which Landlock controls the
-/// content alone, or share memory and queues with other processes of the user.
+/// Calls that are refused without namespaces: they change attributes of files, which Landlock
+/// does not control, or share memory and queues with other processes of the user.
 const REFUSED_WITHOUT_NAMESPACES: [i64; 20] = [
     libc::SYS_fchmodat,
     FCHMODAT2,
@@ -247,7 +247,7 @@ fn sockets(network: bool) -> Vec<Refused> {
         let number = u64::from(number.cast_unsigned());
         vec![(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), number)]
     };
-    // A datagram can be sent to any other socket. Of pairs, `RAW` is the same.
+    // A datagram can be sent to any other socket. For pairs, `RAW` means the same.
     let pairs = (libc::SYS_socketpair, vec![is_type(libc::SOCK_DGRAM), is_type(libc::SOCK_RAW)]);
     let family = |number: i32| u64::from(number.cast_unsigned());
     let sockets = if network {
