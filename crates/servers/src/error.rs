@@ -75,7 +75,7 @@ pub enum ServerError {
     Protocol {
         /// The server.
         server: ServerName,
-        /// What it did, as a verb phrase.
+        /// Its action, as a verb phrase.
         reason: String,
     },
 }
