@@ -75,7 +75,7 @@ mod called {
         let events: Arc<dyn CallEvents> = Arc::new(Events(context.events.clone()));
         let (mut answered, mut refused) = (None, None);
         let work = async {
-            match open.run(&call.answers, &events).await {
+            match Box::pin(open.run(&call.answers, &events)).await {
                 Ok(Round::Answered(answer)) => outcome(answered.insert(answer)),
                 Ok(Round::Asks(question)) => Outcome::NeedsInput(question),
                 Err(error) => {
