@@ -201,10 +201,9 @@ fn main() -> ExitCode {
         Err(error) => return explain(&error).into(),
     };
     // A panic is a bug in kitbag and has its own exit code.
-    match catch_unwind(AssertUnwindSafe(|| run(cli))) {
-        Ok(exit) => exit.into(),
-        Err(_) => Exit::Bug.into(),
-    }
+    let exit = catch_unwind(AssertUnwindSafe(|| run(cli))).unwrap_or(Exit::Bug);
+    commands::end_servers();
+    exit.into()
 }
 
 fn parse() -> Result<Cli, clap::Error> {

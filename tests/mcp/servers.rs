@@ -1,7 +1,7 @@
 //! Tools of MCP servers: on the command line, for clients, and in code.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -43,6 +43,13 @@ fn server_tools_are_called_by_prefixed_names() {
     assert_eq!(serde_json::from_str::<Value>(&sum).unwrap(), json!({ "sum": 5 }));
     let refused = workspace.run(&["run", "s_sum", "a=x", "b=3"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+#[test]
+fn a_command_ends_its_server_before_it_returns() {
+    let workspace = workspace("");
+    let process = workspace.run(&["run", "s_pid"]).success();
+    assert!(!is_running(process.trim()), "{process}");
 }
 
 #[test]
@@ -110,6 +117,28 @@ fn progress_logs_and_rich_content_pass_through() {
     assert_eq!(content[1]["data"], "iVBORw0KGgo=");
     let sum = client.call("s_sum", json!({ "a": 1, "b": 1 }));
     assert_eq!(sum["structuredContent"], json!({ "sum": 2 }));
+}
+
+#[test]
+fn prompts_and_resources_of_a_server_pass_through() {
+    let workspace = workspace("");
+    let mut client = Client::with_handshake(&workspace, json!({}));
+    // The server starts in the background, without a call.
+    let start = Instant::now();
+    while !client.request("prompts/list", json!({})).to_string().contains("s_greet") {
+        assert!(start.elapsed() < Duration::from_secs(60), "the server lists no prompt");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let arguments = json!({ "name": "s_greet", "arguments": { "who": "Ada" } });
+    let got = client.request("prompts/get", arguments);
+    let message =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "Greet Ada" } });
+    assert_eq!(got["result"]["messages"], json!([message]), "{got}");
+    let uri = "kitbag://server/s/note:1";
+    let listed = client.request("resources/list", json!({}));
+    assert!(listed.to_string().contains(uri), "{listed}");
+    let read = client.request("resources/read", json!({ "uri": uri }));
+    assert_eq!(read["result"]["contents"], json!([{ "uri": uri, "text": "a note" }]), "{read}");
 }
 
 #[test]

@@ -91,13 +91,24 @@ def main():
         if method == "initialize":
             result = {
                 "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}, "logging": {}},
+                "capabilities": {"tools": {}, "logging": {}, "prompts": {}, "resources": {}},
                 "serverInfo": {"name": "scripted", "version": "1"},
             }
         elif method == "tools/list":
             result = {"tools": tools()}
         elif method == "tools/call":
             result = call(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
+        elif method == "prompts/list":
+            result = {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]}
+        elif method == "prompts/get":
+            greeting = {"type": "text", "text": "Greet " + params["arguments"]["who"]}
+            result = {"messages": [{"role": "assistant", "content": greeting}]}
+        elif method == "resources/list":
+            result = {"resources": [{"uri": "note:1", "name": "note"}]}
+        elif method == "resources/templates/list":
+            result = {"resourceTemplates": []}
+        elif method == "resources/read":
+            result = {"contents": [{"uri": params["uri"], "text": "a note"}]}
         elif method == "ping":
             result = {}
         else:

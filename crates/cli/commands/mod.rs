@@ -10,6 +10,7 @@ pub(crate) mod server;
 pub(crate) mod tools;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kitbag::audit::Auditor;
@@ -262,7 +263,25 @@ fn built(builder: Builder) -> Result<&'static Kitbag, CliError> {
     if let Some(notice) = config.trust_notice() {
         output::warn(&notice.to_string());
     }
-    Ok(Box::leak(Box::new(kitbag)))
+    let kitbag: &'static Kitbag = Box::leak(Box::new(kitbag));
+    built_kitbags().push(kitbag);
+    Ok(kitbag)
+}
+
+/// Ends the MCP servers that the command started, at most within `SERVERS_END`: their temporary
+/// directories would remain.
+pub(crate) fn end_servers() {
+    const SERVERS_END: Duration = Duration::from_secs(3);
+    let kitbags = std::mem::take(&mut *built_kitbags());
+    for kitbag in kitbags {
+        kitbag.toolbox().end_servers(SERVERS_END);
+    }
+}
+
+/// Returns the toolboxes that the command built.
+fn built_kitbags() -> MutexGuard<'static, Vec<&'static Kitbag>> {
+    static BUILT: Mutex<Vec<&'static Kitbag>> = Mutex::new(Vec::new());
+    BUILT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the effective limits. Those of a workspace apply only as far as it is trusted.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{ActiveCall, Elicitation, accepted, answered, message, question};
-use crate::connection::{Lease, transport_reason};
+use crate::connection::Lease;
 use crate::error::ServerError;
 use crate::pool::Servers;
 use crate::target::ServerTarget;
@@ -192,7 +192,7 @@ impl ServerCall {
             lease.0.peer.send_request_with_option(request.into(), PeerRequestOptions::no_options());
         let handle = match sent.await {
             Ok(handle) => handle,
-            Err(error) => return Err(self.failed(&lease, error).await),
+            Err(error) => return Err(lease.failed(&self.target.name, error).await),
         };
         self.state = State::Sent(Box::new(Sent {
             lease,
@@ -247,27 +247,11 @@ impl ServerCall {
             Ok(Err(ServiceError::McpError(error))) => {
                 Err(ServerError::Answered { message: message(&error, redaction) })
             }
-            Ok(Err(error)) => Err(self.failed(&sent.lease, error).await),
-            Err(_) => Err(self.failed(&sent.lease, ServiceError::TransportClosed).await),
-        }
-    }
-
-    /// Returns the error of a request that got no answer.
-    async fn failed(&self, lease: &Lease, error: ServiceError) -> ServerError {
-        let server = self.target.name.clone();
-        let reason = match error {
-            ServiceError::TransportClosed | ServiceError::TransportSend(_)
-                if lease.0.peer.is_transport_closed() =>
-            {
-                lease.0.ended().await
+            Ok(Err(error)) => Err(sent.lease.failed(&self.target.name, error).await),
+            Err(_) => {
+                Err(sent.lease.failed(&self.target.name, ServiceError::TransportClosed).await)
             }
-            ServiceError::TransportSend(error) => lease
-                .0
-                .redaction
-                .text(format!("it cannot be reached: {}", transport_reason(&error))),
-            error => lease.0.redaction.text(error.to_string()),
-        };
-        ServerError::Ended { server, reason }
+        }
     }
 
     fn protocol(&self, reason: String) -> ServerError {

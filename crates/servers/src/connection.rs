@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use kitbag_http::{Account, CallLimits, Requests};
 use kitbag_policy::http::HttpGrants;
-use kitbag_policy::server::{Era, RemoteServer, ServerAddress, ServerProcess, ToolDefinition};
+use kitbag_policy::server::{
+    Era, RemoteServer, ServerAddress, ServerName, ServerProcess, ToolDefinition,
+};
 use kitbag_secrets::{CallEnd, CallSecrets};
 use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
+    serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
@@ -28,6 +31,7 @@ use crate::client::{
     BoundedLines, BrokerClient, Changes, Failure, Guard, Handler, Redaction, Router, grant,
 };
 use crate::error::ServerError;
+use crate::items::{self, ServerItems};
 use crate::listing::{self, Listing};
 use crate::pool::Means;
 use crate::start::{Link, RunningProcess};
@@ -40,7 +44,7 @@ const START: Duration = Duration::from_secs(60);
 /// status, and the time that a connection has to end.
 const EXIT: Duration = Duration::from_secs(1);
 
-/// The pause before a server's tools are listed again.
+/// The pause before a server's tools, prompts and resources are listed again.
 const RELIST: Duration = Duration::from_secs(1);
 
 /// A server that answers calls.
@@ -131,6 +135,23 @@ impl Lease {
     pub(crate) fn new(connection: &Arc<Connection>) -> Self {
         connection.use_.calls.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(connection))
+    }
+
+    /// Returns the error of a request that got no answer.
+    pub(crate) async fn failed(&self, server: &ServerName, error: ServiceError) -> ServerError {
+        let redaction = &self.0.redaction;
+        let reason = match error {
+            ServiceError::TransportClosed | ServiceError::TransportSend(_)
+                if self.0.peer.is_transport_closed() =>
+            {
+                self.0.ended().await
+            }
+            ServiceError::TransportSend(error) => {
+                redaction.text(format!("it cannot be reached: {}", transport_reason(&error)))
+            }
+            error => redaction.text(error.to_string()),
+        };
+        ServerError::Ended { server: server.clone(), reason }
     }
 }
 
@@ -278,6 +299,16 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     let own = info.server_info.as_ref();
     let text = |text: &String| redaction.text(text.clone());
     let is_stateless = !info.protocol_version.has_initialize();
+    let reports = [
+        info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed),
+        info.capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+        info.capabilities.resources.as_ref().and_then(|resources| resources.list_changed),
+    ];
+    // A stream that stays open would count against the connections to a remote server.
+    let is_process = matches!(*target.address, ServerAddress::Process(_));
+    if is_stateless && is_process && reports.contains(&Some(true)) {
+        tokio::spawn(follow(peer.clone(), Arc::clone(&changes), reports));
+    }
     let listing = Listing {
         era: if is_stateless { Era::Stateless } else { Era::Initialize },
         version: info.protocol_version.to_string(),
@@ -298,6 +329,22 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     connection.set_tools(tools);
     let connection = Arc::new(connection);
     Ok(Started { service, process, failure, changes, connection })
+}
+
+/// Asks a stateless server to report changes of its tools, prompts and resources, and notes them.
+async fn follow(peer: Peer<RoleClient>, changes: Arc<Changes>, reports: [Option<bool>; 3]) {
+    let mut filter = SubscriptionFilter::default();
+    let [tools, prompts, resources] = reports.map(|reports| reports.filter(|reports| *reports));
+    (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
+    filter.resources_list_changed = resources;
+    let Ok(mut subscription) = peer.listen(filter).await else { return };
+    drop(peer);
+    while let Ok(Some(notification)) = subscription.next().await {
+        match notification {
+            ServerNotification::ToolListChangedNotification(_) => changes.tools.note(),
+            _ => changes.items.note(),
+        }
+    }
 }
 
 fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
@@ -351,7 +398,7 @@ fn shaken(error: &ClientInitializeError) -> String {
 }
 
 /// Returns the innermost reason why a message was not sent.
-pub(crate) fn transport_reason(error: &DynamicTransportError) -> String {
+fn transport_reason(error: &DynamicTransportError) -> String {
     let mut innermost: &(dyn std::error::Error + 'static) = &*error.error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -380,18 +427,30 @@ async fn ending(
 
 impl Started {
     /// Waits until the server ends, or ends it: when it is idle, and when `stop` is cancelled.
-    /// `release` decides whether an idle server may end. Returns why a server failed; `None` if it
-    /// was ended.
+    /// `release` decides whether an idle server may end. `publish` receives the prompts and
+    /// resources whenever they are listed, for which no request waits. Returns why a server failed;
+    /// `None` if it was ended.
     pub(crate) async fn supervise(
         self,
         idle: Duration,
         stop: &CancellationToken,
         release: impl Fn() -> bool,
+        items: ServerItems,
+        publish: impl Fn(&ServerItems),
     ) -> Option<String> {
         let Self { service, mut process, failure, changes, connection } = self;
         let cancellation = service.cancellation_token();
         let mut closed = Box::pin(service.waiting());
         let mut relist = None;
+        let list_items = |items: ServerItems, pause: Duration| {
+            let connection = Arc::clone(&connection);
+            Box::pin(async move {
+                sleep(pause).await;
+                items::list(&connection.peer, &connection.redaction, items).await
+            })
+        };
+        let (mut items, mut relist_items) =
+            (items.clone(), Some(list_items(items, Duration::ZERO)));
         let mut idle_at = Instant::now() + idle;
         let is_failure = loop {
             tokio::select! {
@@ -403,7 +462,17 @@ impl Started {
                     true => break false,
                     false => idle_at = Instant::now() + idle,
                 },
-                () = changes.tools(), if relist.is_none() => {
+                () = changes.items.wait(), if relist_items.is_none() => {
+                    relist_items = Some(list_items(items.clone(), RELIST));
+                }
+                listed = async { relist_items.as_mut().expect("it was checked").await },
+                    if relist_items.is_some() =>
+                {
+                    relist_items = None;
+                    items = listed;
+                    publish(&items);
+                }
+                () = changes.tools.wait(), if relist.is_none() => {
                     let connection = Arc::clone(&connection);
                     relist = Some(Box::pin(async move {
                         sleep(RELIST).await;

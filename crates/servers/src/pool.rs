@@ -1,18 +1,20 @@
 //! The servers of one configuration, each with one connection for all callers.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kitbag_http::Client;
-use kitbag_policy::server::{ServerAddress, ServerName};
+use kitbag_policy::server::{ServerAddress, ServerName, ToolDefinition};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::connection::{self, Connection, Lease};
 use crate::error::ServerError;
+use crate::items::{ItemList, ServerItems};
 use crate::listing::Listing;
 use crate::start::Connect;
 use crate::target::ServerTarget;
@@ -37,7 +39,16 @@ pub(crate) type Means = ServersOptions;
 struct Pool {
     means: Means,
     slots: Mutex<HashMap<ServerName, Arc<Slot>>>,
+    listener: Listener,
+    is_ended: AtomicBool,
 }
+
+/// Receives the name of a list that changed, on the thread of the server.
+type OnChange = Arc<dyn Fn(ItemList) + Send + Sync>;
+
+/// The receiver of changes, if there is one.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Option<OnChange>>>);
 
 /// The state of one server.
 struct Slot {
@@ -46,6 +57,9 @@ struct Slot {
     state: watch::Sender<State>,
     stop: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The prompts and resources that the server listed last, also if it does not run now.
+    items: Mutex<Arc<ServerItems>>,
+    listener: Listener,
 }
 
 #[derive(Default)]
@@ -66,7 +80,12 @@ enum Phase {
 impl Servers {
     /// Creates the connections. Nothing is started.
     pub fn new(options: ServersOptions) -> Self {
-        Self(Arc::new(Pool { means: options, slots: Mutex::default() }))
+        Self(Arc::new(Pool {
+            means: options,
+            slots: Mutex::default(),
+            listener: Listener::default(),
+            is_ended: AtomicBool::new(false),
+        }))
     }
 
     /// Starts a server if necessary, and returns what it offers.
@@ -76,6 +95,53 @@ impl Servers {
     /// [`ServerError`] if it does not start.
     pub async fn list(&self, target: &ServerTarget) -> Result<Listing, ServerError> {
         Ok(self.connect(target).await?.0.listing.clone())
+    }
+
+    /// Starts a server if necessary, and returns an error for each of these tools that is not as it
+    /// was added.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`] if it does not start.
+    pub async fn check<'a>(
+        &self,
+        target: &ServerTarget,
+        tools: impl IntoIterator<Item = &'a ToolDefinition>,
+    ) -> Result<Vec<ServerError>, ServerError> {
+        let lease = self.connect(target).await?;
+        let checked = tools.into_iter().map(|tool| lease.0.check(target, tool));
+        Ok(checked.filter_map(Result::err).collect())
+    }
+
+    /// Returns the prompts and resources that a server listed last. Starts nothing and waits for
+    /// nothing: a server that has not listed them yet has none.
+    pub fn items(&self, target: &ServerTarget) -> Arc<ServerItems> {
+        self.0.known_slot(target).map(|slot| slot.items()).unwrap_or_default()
+    }
+
+    /// Calls a function when the prompts or resources of a server changed, instead of the function
+    /// that was set before.
+    pub fn on_change(&self, listener: impl Fn(ItemList) + Send + Sync + 'static) {
+        *self.0.listener.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::new(listener));
+    }
+
+    /// Ends all servers, and waits until they have ended, at most for `time`. No server starts
+    /// again.
+    pub fn end(&self, time: Duration) {
+        self.0.is_ended.store(true, Ordering::SeqCst);
+        let slots: Vec<_> = self.0.slots().drain().map(|(_, slot)| slot).collect();
+        for slot in &slots {
+            slot.stop.cancel();
+        }
+        let deadline = Instant::now() + time;
+        let is_running = |slot: &Arc<Slot>| {
+            let thread = slot.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        };
+        while slots.iter().any(is_running) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Ends all servers but these, at once. Their running calls fail.
@@ -97,8 +163,17 @@ impl Servers {
         running.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Returns the connection to a server that runs.
+    pub(crate) fn lease(&self, target: &ServerTarget) -> Option<Lease> {
+        self.0.known_slot(target)?.lease()
+    }
+
     /// Returns the connection to a server, which is started if necessary.
     pub(crate) async fn connect(&self, target: &ServerTarget) -> Result<Lease, ServerError> {
+        if self.0.is_ended.load(Ordering::SeqCst) {
+            let reason = "kitbag ends".to_owned();
+            return Err(ServerError::Start { server: target.name.clone(), reason });
+        }
         let slot = self.0.slot(target);
         let mut changes = slot.state.subscribe();
         if let Some(lease) = slot.lease() {
@@ -141,9 +216,17 @@ impl Pool {
             state: watch::Sender::default(),
             stop: CancellationToken::new(),
             thread: Mutex::default(),
+            items: Mutex::default(),
+            listener: self.listener.clone(),
         });
         slots.insert(target.name.clone(), Arc::clone(&slot));
         slot
+    }
+
+    /// Returns the state of a server that was started before.
+    fn known_slot(&self, target: &ServerTarget) -> Option<Arc<Slot>> {
+        let slots = self.slots();
+        slots.get(&target.name).filter(|slot| slot.address == target.address).cloned()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<ServerName, Arc<Slot>>> {
@@ -247,7 +330,9 @@ impl Slot {
                     is_idle
                 })
             };
-            let failed = started.supervise(target.idle, &self.stop, release).await;
+            let publish = |items: &ServerItems| self.publish(items);
+            let items = self.items().as_ref().clone();
+            let failed = started.supervise(target.idle, &self.stop, release, items, publish).await;
             self.state.send_modify(|state| {
                 if let Some(reason) = failed {
                     state.backoff.failed(reason, begun.elapsed(), Instant::now());
@@ -263,6 +348,29 @@ impl Slot {
         });
         // Tasks of the connection end with the runtime, and the process with its thread.
         runtime.shutdown_background();
+    }
+
+    fn items(&self) -> Arc<ServerItems> {
+        Arc::clone(&self.items.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets the prompts and resources, and reports the lists that changed.
+    fn publish(&self, items: &ServerItems) {
+        let before = {
+            let mut own = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+            if **own == *items {
+                return;
+            }
+            std::mem::replace(&mut *own, Arc::new(items.clone()))
+        };
+        let listener = self.listener.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(listener) = listener else { return };
+        if before.prompts != items.prompts {
+            listener(ItemList::Prompts);
+        }
+        if before.resources != items.resources || before.templates != items.templates {
+            listener(ItemList::Resources);
+        }
     }
 
     fn failed(&self, reason: String, begun: Instant) {

@@ -29,7 +29,8 @@ pub use error::{NearestTool, NotApproved, ToolboxError, Truncation};
 pub use kitbag_policy::screening::{Finding, Severity};
 pub use kitbag_schema::{ArgumentProblem, Arguments, Schema};
 pub use registry::catalog::{
-    KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, ServedItem, ServedItems,
+    KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, PROMPT_PREFIX, RESOURCE_NAME, SERVER_SCHEME, ServedItem,
+    ServedItems,
 };
 pub use registry::lock::{RecordedDescription, request_lines};
 pub use registry::tool::{KnownTool, Summary, Tool};
@@ -37,6 +38,7 @@ pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use sources::server::reach as server_reach;
+pub use sources::server_items::{PromptRole, ServerItem, ServerSubject};
 
 #[cfg(test)]
 mod tests;

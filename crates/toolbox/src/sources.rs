@@ -6,3 +6,4 @@ pub(crate) mod native;
 mod program;
 pub(crate) mod script;
 pub(crate) mod server;
+pub(crate) mod server_items;

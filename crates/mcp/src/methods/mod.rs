@@ -10,3 +10,4 @@ pub(crate) mod page;
 pub(crate) mod prompts;
 pub(crate) mod question;
 pub(crate) mod resources;
+pub(crate) mod server_items;

@@ -15,6 +15,7 @@ use crate::methods::content::content_block;
 use crate::methods::knowledge::{self, no_prompt};
 use crate::methods::outcome::{meta, report};
 use crate::methods::page::page;
+use crate::methods::server_items;
 use crate::session::Session;
 use crate::session::client::Client;
 
@@ -23,7 +24,10 @@ pub(crate) async fn list(
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListPromptsResult, ErrorData> {
     let served = listed(session).await?;
-    let prompts = served.prompts.iter().map(|item| {
+    let of_servers = server_items::listed(session).await?.prompts;
+    let of_servers =
+        of_servers.iter().filter(|item| served.prompt(&item.description.name).is_none());
+    let prompts = served.prompts.iter().chain(of_servers).map(|item| {
         let prompt = &item.description;
         let arguments = prompt.arguments.iter().map(|argument| {
             let mut listed = PromptArgument::new(&argument.name).with_required(argument.required);
@@ -45,11 +49,12 @@ pub(crate) async fn list(
     Ok(result)
 }
 
-/// Gets a prompt: the component's emitted content and its text, each as a user message.
+/// Gets a prompt: the component's emitted content and its text, each as a user message, or the
+/// messages of a server.
 ///
 /// # Errors
 ///
-/// If no prompt has the name, the arguments do not match, or the component refuses.
+/// If no prompt has the name, the arguments do not match, or the component or server refuses.
 pub(crate) async fn get(
     session: &Session,
     request: GetPromptRequestParams,
@@ -59,16 +64,26 @@ pub(crate) async fn get(
     if name == KNOWLEDGE_PROMPT {
         return Ok(knowledge::prompt(session, &name, context).await?.into());
     }
-    let found = find(session, |served| served.prompt(&name).cloned()).await?;
-    let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
-    let (tool, description) = (item.tool.clone(), item.description.description.clone());
     let arguments = request.arguments.unwrap_or_default();
+    let (generation, tool, description, invocation) =
+        match server_items::prompt(session, &name).await? {
+            Some(item) => {
+                let tool = item.tool.clone();
+                let invocation = Invocation::server_item(item, arguments);
+                (session.generation(), tool, None, invocation)
+            }
+            None => {
+                let found = find(session, |served| served.prompt(&name).cloned()).await?;
+                let (generation, item) = found.ok_or_else(|| no_prompt(&name))?;
+                let (tool, description) = (item.tool.clone(), item.description.description.clone());
+                (generation, tool, description, Invocation::prompt(item, arguments))
+            }
+        };
     let call = Call::new(session, context, tool.as_str(), request.input_responses);
-    let invocation = Invocation::prompt(item, arguments);
     let ended = call.run(&generation, invocation, request.request_state.map(Earlier::Sealed)).await;
-    let (completion, screening) = match ended.map_err(stopped)? {
-        CallResult::Done(done) => (done.completion, done.screening),
-        CallResult::Open(open) => (open.completion, open.screening),
+    let (completion, screening, roles) = match ended.map_err(stopped)? {
+        CallResult::Done(done) => (done.completion, done.screening, done.roles),
+        CallResult::Open(open) => (open.completion, open.screening, Vec::new()),
         CallResult::Asks(asked) => return Ok(GetPromptResponse::InputRequired(asked)),
     };
     report(tool.as_str(), &completion);
@@ -76,8 +91,12 @@ pub(crate) async fn get(
     let refuse = |message| ErrorData::invalid_params(message, None);
     let text = success(result, Client::of(context), refuse)?;
     let text = (!text.is_empty() || emitted.is_empty()).then(|| ContentBlock::text(text));
-    let blocks = emitted.iter().map(content_block).chain(text);
-    let messages = blocks.map(|block| PromptMessage::new(Role::User, block)).collect();
+    let of_user = |block| PromptMessage::new(Role::User, block);
+    let mut messages = match roles.is_empty() {
+        true => emitted.iter().map(content_block).map(of_user).collect(),
+        false => server_items::messages(&emitted, &roles),
+    };
+    messages.extend(text.map(of_user));
     let mut result = GetPromptResult::new(messages);
     (result.description, result.meta) = (description, meta(&screening));
     Ok(result.into())

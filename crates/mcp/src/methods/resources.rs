@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, ResourceBody};
 use kitbag_host::Completion;
-use kitbag_toolbox::{Invocation, KNOWLEDGE_SCHEME};
+use kitbag_toolbox::{Invocation, KNOWLEDGE_SCHEME, SERVER_SCHEME};
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -12,12 +12,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde_json::Map;
 
 use crate::methods::call::{Call, CallResult, Earlier};
 use crate::methods::component_items::{find, listed, stopped, success};
 use crate::methods::knowledge::{self, not_found};
 use crate::methods::outcome::{meta, report};
 use crate::methods::page::page;
+use crate::methods::server_items;
 use crate::session::Session;
 use crate::session::client::Client;
 
@@ -28,7 +30,8 @@ pub(crate) async fn list(
 ) -> Result<ListResourcesResult, ErrorData> {
     let mut all = knowledge::resources(session, context).await?;
     let served = listed(session).await?;
-    all.extend(served.resources.iter().map(|item| {
+    let of_servers = server_items::listed(session).await?;
+    all.extend(served.resources.iter().chain(&of_servers.resources).map(|item| {
         let resource = &item.description;
         let mut listed = Resource::new(&resource.uri, &resource.name);
         listed.title.clone_from(&resource.title);
@@ -48,7 +51,8 @@ pub(crate) async fn templates(
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
     let served = listed(session).await?;
-    let templates = served.templates.iter().map(|item| {
+    let of_servers = server_items::listed(session).await?;
+    let templates = served.templates.iter().chain(&of_servers.templates).map(|item| {
         let template = &item.description;
         let mut listed = ResourceTemplate::new(&template.uri_template, &template.name);
         listed.title.clone_from(&template.title);
@@ -64,31 +68,38 @@ pub(crate) async fn templates(
     Ok(result)
 }
 
-/// Reads a resource: the component's emitted content, then its text.
+/// Reads a resource: the component's emitted content, then its text, or the contents of a server.
 ///
 /// # Errors
 ///
-/// If the URI is not served, or the component refuses.
+/// If the URI is not served, or the component or server refuses.
 pub(crate) async fn read(
     session: &Session,
     request: ReadResourceRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
-    let (generation, tool, mime_type, invocation) = match uri.starts_with(KNOWLEDGE_SCHEME) {
-        true => {
+    let (generation, tool, mime_type, invocation) = match &uri {
+        uri if uri.starts_with(KNOWLEDGE_SCHEME) => {
             let generation = session.generation();
-            let (tool, invocation) = knowledge::subject(&generation.toolbox, &uri)?;
+            let (tool, invocation) = knowledge::subject(&generation.toolbox, uri)?;
             (generation, tool, Some(knowledge::MIME_TYPE.to_owned()), invocation)
         }
-        false => {
+        uri if uri.starts_with(SERVER_SCHEME) => {
+            let generation = session.generation();
+            let item = generation.toolbox.server_resource(uri);
+            let item = item.ok_or_else(|| not_found(uri, "no offered server has this URI"))?;
+            let tool = item.tool.clone();
+            (generation, tool, None, Invocation::server_item(item, Map::new()))
+        }
+        uri => {
             let found = find(session, |served| {
-                let (tool, mime_type) = served.resource(&uri)?;
+                let (tool, mime_type) = served.resource(uri)?;
                 Some((tool.clone(), mime_type.map(str::to_owned)))
             });
             let (generation, (tool, mime_type)) =
-                found.await?.ok_or_else(|| not_found(&uri, "no listed resource has this URI"))?;
-            let invocation = Invocation::resource(tool.clone(), &uri);
+                found.await?.ok_or_else(|| not_found(uri, "no listed resource has this URI"))?;
+            let invocation = Invocation::resource(tool.clone(), uri);
             (generation, tool, mime_type, invocation)
         }
     };

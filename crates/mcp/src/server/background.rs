@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use kitbag_base::text::printable;
 use kitbag_contract::ToolName;
 use kitbag_host::{Cancellation, lower_thread_priority};
 use kitbag_toolbox::Toolbox;
 use tokio::sync::watch;
+
+use crate::server::Server;
 
 /// Maximum time that a listing waits for components to describe themselves.
 pub(crate) const LISTING_TIME: Duration = Duration::from_millis(300);
@@ -206,6 +209,34 @@ fn compile_one(
         Err(error) => tracing::warn!(tool = name.as_str(), "cannot be loaded: {error}"),
     }
     true
+}
+
+/// Starts the MCP servers whose tools are offered, one after the other, on a thread that ends
+/// afterwards, to learn their prompts and resources and to warn of changed tools.
+///
+/// The thread has the usual priority, because the processes of servers inherit it.
+pub(super) fn check_servers(server: &Server) {
+    let names = server.generation().toolbox.servers_to_check();
+    if names.is_empty() {
+        return;
+    }
+    let server = server.downgrade();
+    let check = move || {
+        for name in names {
+            let Some(toolbox) = server.upgrade().map(|it| it.generation().toolbox.clone()) else {
+                return;
+            };
+            let problems = toolbox.check_server(&name);
+            // The end of kitbag is not a problem of the server.
+            if server.upgrade().is_none_or(|server| server.closing().is_cancelled()) {
+                return;
+            }
+            problems.iter().for_each(|problem| tracing::warn!("{}", printable(problem)));
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("check-servers".into()).spawn(check) {
+        tracing::warn!("servers are not checked in advance: {error}");
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use kitbag_base::text::printable;
 use kitbag_config::{Config, Disabled};
-use kitbag_toolbox::Toolbox;
+use kitbag_toolbox::{SERVER_SCHEME, Toolbox};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, Reference, ResourceUpdatedNotificationParam,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
@@ -23,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::methods::call::{call_context, warn_unlogged};
 use crate::methods::outcome::internal;
 use crate::methods::page::page;
-use crate::methods::{call, knowledge, prompts, resources};
+use crate::methods::{call, knowledge, prompts, resources, server_items};
 use crate::server::background::LISTING_TIME;
 use crate::server::generation::Changes;
 use crate::session::Session;
@@ -360,7 +360,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let trace = Trace::begin("completion/complete", Target::Nothing, &context);
-        trace.run(knowledge::complete(&self.session, request, &context)).await
+        let is_of_server = match &request.r#ref {
+            Reference::Resource(template) => template.uri.starts_with(SERVER_SCHEME),
+            _ => true,
+        };
+        match is_of_server {
+            true => trace.run(server_items::complete(&self.session, &request)).await,
+            false => trace.run(knowledge::complete(&self.session, request, &context)).await,
+        }
     }
 
     async fn list_prompts(

@@ -33,6 +33,9 @@ pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
 /// Maximum time that the end of a server waits for work in the background.
 const ENDING: Duration = Duration::from_secs(1);
 
+/// Maximum time that the end of a server waits for MCP servers.
+const ENDING_OF_SERVERS: Duration = Duration::from_secs(2);
+
 /// Serves a toolbox to any number of clients.
 ///
 /// Cheap to clone; clones are the same server.
@@ -96,6 +99,7 @@ impl Server {
             traces_content: AtomicBool::new(false),
         }));
         server.compile_ahead(&server.generation());
+        server.follow_servers(&server.generation().toolbox);
         Ok(server)
     }
 
@@ -124,6 +128,7 @@ impl Server {
     /// Makes new calls use another generation.
     pub(crate) fn replace(&self, generation: Arc<Generation>) {
         self.compile_ahead(&generation);
+        self.follow_servers(&generation.toolbox);
         *self.0.generation.write().unwrap_or_else(PoisonError::into_inner) = generation;
     }
 
@@ -139,17 +144,34 @@ impl Server {
         GenerationPrecompile { server: self.downgrade(), generation: Arc::clone(generation) }
     }
 
-    /// Starts to load the built-in tools in the background when the first client starts a session.
+    /// Forwards changes of the prompts and resources of MCP servers to clients.
+    fn follow_servers(&self, toolbox: &Toolbox) {
+        let server = self.downgrade();
+        toolbox.on_server_change(move |is_prompts| {
+            let Some(server) = server.upgrade() else { return };
+            server.tell(|changes| match is_prompts {
+                true => changes.prompts += 1,
+                false => changes.resources += 1,
+            });
+        });
+    }
+
+    /// Starts to load the built-in tools and to check the MCP servers in the background when the
+    /// first client starts a session.
     pub(crate) fn client_began(&self) {
         if !self.0.has_client.swap(true, Ordering::Relaxed) {
             self.background().load_builtins(self.precompile(&self.generation()));
+            background::check_servers(self);
         }
     }
 
-    /// Ends the work in the background and writes the waiting lines of the audit log, for a program
-    /// that ends without waiting for every thread. Waits for at most a second.
+    /// Ends the work in the background and the MCP servers, and writes the waiting lines of the audit
+    /// log, for a program that ends without waiting for every thread. Waits for at most a second, and
+    /// for two more if an MCP server does not end.
     pub fn finish(&self) {
+        self.0.closing.cancel();
         self.background().stop(ENDING);
+        self.generation().toolbox.end_servers(ENDING_OF_SERVERS);
         if let Some(auditor) = self.generation().toolbox.auditor() {
             auditor.flush();
         }

@@ -8,6 +8,7 @@ mod native_tools;
 mod notifications;
 mod questions;
 mod requests;
+mod servers;
 
 use std::sync::Arc;
 

@@ -20,31 +20,10 @@ pub(crate) fn answered(
 ) -> Answered {
     let is_error = result.is_error == Some(true);
     let (mut texts, mut content, mut omitted) = (Vec::new(), Vec::new(), Vec::new());
-    for block in result.content {
-        let item = match block {
-            ContentBlock::Text(text) => {
-                texts.push(text.text);
-                continue;
-            }
-            ContentBlock::Image(image) => {
-                media(image.data, image.mime_type, redaction).map(Content::Image)
-            }
-            ContentBlock::Audio(audio) => {
-                media(audio.data, audio.mime_type, redaction).map(Content::Audio)
-            }
-            ContentBlock::Resource(embedded) => resource(embedded.resource, redaction),
-            ContentBlock::ResourceLink(link) => Ok(Content::Link(ResourceLink {
-                uri: redaction.text(link.uri),
-                name: redaction.text(link.name),
-                title: link.title.map(|text| redaction.text(text)),
-                description: link.description.map(|text| redaction.text(text)),
-                mime_type: link.mime_type,
-                size: link.size,
-            })),
-            _ => Err("content of an unknown kind".to_owned()),
-        };
-        match item.and_then(|item| item.check().map(|()| item).map_err(|error| error.to_string())) {
-            Ok(item) => content.push(item),
+    for item in result.content {
+        match block(item, redaction) {
+            Ok(Block::Text(text)) => texts.push(text),
+            Ok(Block::Content(item)) => content.push(item),
             Err(reason) => omitted.push(reason),
         }
     }
@@ -54,6 +33,56 @@ pub(crate) fn answered(
         _ => joined(texts),
     };
     Answered { is_error, text: redaction.text(text), content, omitted }
+}
+
+/// Content of a server.
+pub(crate) enum Block {
+    Text(String),
+    Content(Content),
+}
+
+/// Reads one content block, without the secrets of the server.
+///
+/// # Errors
+///
+/// The reason why the content is omitted.
+pub(crate) fn block(block: ContentBlock, redaction: &Redaction) -> Result<Block, String> {
+    let item = match block {
+        ContentBlock::Text(text) => return Ok(Block::Text(redaction.text(text.text))),
+        ContentBlock::Image(image) => {
+            media(image.data, image.mime_type, redaction).map(Content::Image)
+        }
+        ContentBlock::Audio(audio) => {
+            media(audio.data, audio.mime_type, redaction).map(Content::Audio)
+        }
+        ContentBlock::Resource(embedded) => resource(embedded.resource, redaction),
+        ContentBlock::ResourceLink(link) => Ok(Content::Link(ResourceLink {
+            uri: redaction.text(link.uri),
+            name: redaction.text(link.name),
+            title: link.title.map(|text| redaction.text(text)),
+            description: link.description.map(|text| redaction.text(text)),
+            mime_type: link.mime_type,
+            size: link.size,
+        })),
+        _ => Err("content of an unknown kind".to_owned()),
+    };
+    item.and_then(checked).map(Block::Content)
+}
+
+/// Reads the contents of a resource, without the secrets of the server.
+///
+/// # Errors
+///
+/// The reason why the contents are omitted.
+pub(crate) fn checked_resource(
+    contents: ResourceContents,
+    redaction: &Redaction,
+) -> Result<Content, String> {
+    resource(contents, redaction).and_then(checked)
+}
+
+fn checked(content: Content) -> Result<Content, String> {
+    content.check().map(|()| content).map_err(|error| error.to_string())
 }
 
 /// Joins the text blocks of a result, each on lines of its own.

@@ -25,7 +25,15 @@ pub(crate) struct Handler {
 /// Changes of the server's lists that were not looked at yet.
 #[derive(Default)]
 pub(crate) struct Changes {
-    has_tools: AtomicBool,
+    pub(crate) tools: Change,
+    /// Changes of prompts and resources.
+    pub(crate) items: Change,
+}
+
+/// A change of a list.
+#[derive(Default)]
+pub(crate) struct Change {
+    is_news: AtomicBool,
     news: Notify,
 }
 
@@ -35,17 +43,17 @@ impl Handler {
     }
 }
 
-impl Changes {
-    /// Waits until the tools changed.
-    pub(crate) async fn tools(&self) {
-        while !self.has_tools.swap(false, Ordering::Relaxed) {
+impl Change {
+    /// Waits until the list changed.
+    pub(crate) async fn wait(&self) {
+        while !self.is_news.swap(false, Ordering::Relaxed) {
             self.news.notified().await;
         }
     }
 
-    /// Notes that the tools changed.
-    pub(crate) fn changed(&self) {
-        self.has_tools.store(true, Ordering::Relaxed);
+    /// Notes that the list changed.
+    pub(crate) fn note(&self) {
+        self.is_news.store(true, Ordering::Relaxed);
         self.news.notify_one();
     }
 }
@@ -93,6 +101,14 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.changed();
+        self.changes.tools.note();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.items.note();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.items.note();
     }
 }

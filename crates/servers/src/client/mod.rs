@@ -9,7 +9,7 @@ mod lines;
 mod redaction;
 mod router;
 
-pub(crate) use content::{answered, message};
+pub(crate) use content::{Block, answered, block, checked_resource, message};
 pub(crate) use elicitation::{accepted, question};
 pub(crate) use guard::Guard;
 pub(crate) use handler::{Changes, Handler};

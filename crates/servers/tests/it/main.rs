@@ -3,5 +3,6 @@
 mod calls;
 mod fake;
 mod hostile;
+mod items;
 mod lifecycle;
 mod remote;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::call::outcome::InnerCalls;
 use crate::call::scope::Via;
 use crate::registry::catalog::ServedItem;
+use crate::sources::server_items::{OwnItem, ServerItem};
 
 /// A request to a tool.
 pub struct Invocation {
@@ -31,6 +32,8 @@ pub(crate) enum Target {
     Prompt(ServedItem<PromptDescription>),
     /// A resource that a tool's component serves. The arguments name the resource.
     Resource(ToolName),
+    /// A prompt or resource of a server.
+    Server(ServerItem),
     /// A command for a person that the component of a tool serves, by its name in the component. It
     /// has these directories in addition to the grants of the tool.
     Command {
@@ -51,9 +54,9 @@ pub(crate) enum Target {
 pub enum InvocationKind {
     /// A call of the tool.
     Tool,
-    /// A prompt of its component.
+    /// A prompt of its component or server.
     Prompt,
-    /// A resource of its component.
+    /// A resource of its component or server.
     Resource,
     /// A command for a person, such as the export of memories.
     Command,
@@ -65,9 +68,11 @@ impl Target {
     pub(crate) fn directories(&self) -> Vec<DirectoryGrant> {
         match self {
             Self::Command { directories, .. } => directories.clone(),
-            Self::Tool(_) | Self::Prompt(_) | Self::Resource(_) | Self::Knowledge { .. } => {
-                Vec::new()
-            }
+            Self::Tool(_)
+            | Self::Prompt(_)
+            | Self::Resource(_)
+            | Self::Server(_)
+            | Self::Knowledge { .. } => Vec::new(),
         }
     }
 
@@ -78,6 +83,7 @@ impl Target {
             Self::Prompt(served) => served.tool.as_str(),
             Self::Command { tool, .. } | Self::Knowledge { tool, .. } => tool.as_str(),
             Self::Resource(name) => name.as_str(),
+            Self::Server(item) => item.tool.as_str(),
         }
     }
 
@@ -86,6 +92,8 @@ impl Target {
             Self::Tool(_) => InvocationKind::Tool,
             Self::Prompt(_) => InvocationKind::Prompt,
             Self::Resource(_) => InvocationKind::Resource,
+            Self::Server(ServerItem { own: OwnItem::Prompt(_), .. }) => InvocationKind::Prompt,
+            Self::Server(ServerItem { own: OwnItem::Resource(_), .. }) => InvocationKind::Resource,
             Self::Command { .. } => InvocationKind::Command,
             Self::Knowledge { .. } => InvocationKind::Knowledge,
         }
@@ -123,6 +131,15 @@ impl Invocation {
         Self::new(Target::Resource(tool), Arguments::json(Value::Object(arguments)))
     }
 
+    /// Returns the request for a prompt or resource of a server. Only a prompt has arguments.
+    pub fn server_item(item: ServerItem, arguments: Map<String, Value>) -> Self {
+        let arguments = match &item.own {
+            OwnItem::Prompt(_) => arguments,
+            OwnItem::Resource(_) => Map::from_iter([("uri".to_owned(), (&*item.name).into())]),
+        };
+        Self::new(Target::Server(item), Arguments::json(Value::Object(arguments)))
+    }
+
     /// Returns the run of a command that the component of a built-in tool serves for a person, such
     /// as `memory/export` and `memory/import`. Models cannot call it. It has the grants of that
     /// tool and these directories.
@@ -150,7 +167,10 @@ impl Invocation {
         match &self.target {
             Target::Tool(_) => None,
             Target::Prompt(served) => Some(format!("prompt {}", shown(&served.description.name))),
-            Target::Resource(_) => {
+            Target::Server(ServerItem { own: OwnItem::Prompt(_), name, .. }) => {
+                Some(format!("prompt {}", shown(name)))
+            }
+            Target::Resource(_) | Target::Server(_) => {
                 let uri =
                     self.arguments.json.as_ref().and_then(|arguments| arguments["uri"].as_str());
                 // The rest of a URI may contain a secret.

@@ -19,6 +19,7 @@ use crate::error::{ToolboxError, Truncation};
 use crate::registry::tool::Tool;
 use crate::screening::masking::FoundLeak;
 use crate::sources::server::OpenCall;
+use crate::sources::server_items::{PromptRole, ServerItem};
 
 /// The outcome of a call.
 pub enum CallOutcome<R> {
@@ -49,6 +50,9 @@ pub struct Completed {
     /// The requests of inner calls that were refused because they contained a key or a secret, at
     /// most five. The answer need not mention them: a script can catch the errors.
     pub inner_refusals: Vec<HttpRefusal>,
+    /// The role of each emitted content, if the call rendered a prompt of a server. Text of a message
+    /// is a resource without a URI.
+    pub roles: Vec<PromptRole>,
 }
 
 /// A call that waits for an answer. It is made again with all answers that it has.
@@ -115,6 +119,9 @@ pub(crate) struct PreparedCall {
     /// The call of a server's tool, once it was sent. It may wait for an answer.
     #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "no call is ever open"))]
     pub(crate) server: Option<OpenCall>,
+    /// The prompt or resource that is requested from a server instead of a call.
+    pub(crate) item: Option<ServerItem>,
+    pub(crate) roles: Vec<PromptRole>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +181,16 @@ impl Completed {
     pub(crate) fn answered(outcome: Outcome) -> Self {
         let completion = Completion::answered(outcome);
         let (screening, problems) = (ScreeningReport::default(), Problems::default());
-        let (structured, advice, inner_refusals) = (Ok(None), Vec::new(), Vec::new());
-        Self { completion, structured, cut: None, screening, problems, advice, inner_refusals }
+        Self {
+            completion,
+            structured: Ok(None),
+            cut: None,
+            screening,
+            problems,
+            advice: Vec::new(),
+            inner_refusals: Vec::new(),
+            roles: Vec::new(),
+        }
     }
 }
 

@@ -32,6 +32,7 @@ use crate::registry::resolve;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::masking;
+use crate::sources::server_items::{OwnItem, ServerItem};
 use crate::sources::{command, script};
 
 /// Takes an invocation through the steps before the run. If the tool's adapter refuses the call,
@@ -57,12 +58,18 @@ pub(super) fn prepare(
     let is_asked_about = action == Action::Run && !matches!(target, Target::Command { .. });
     let fencing = match &target {
         _ if action != Action::Run || context.depth > 0 => None,
-        Target::Tool(_) | Target::Resource(_) => Some(Fencing::AsSet),
-        Target::Prompt(_) => Some(Fencing::WhereFound),
+        Target::Server(ServerItem { own: OwnItem::Prompt(_), .. }) | Target::Prompt(_) => {
+            Some(Fencing::WhereFound)
+        }
+        Target::Tool(_) | Target::Resource(_) | Target::Server(_) => Some(Fencing::AsSet),
         Target::Command { .. } | Target::Knowledge { .. } => None,
     };
     // The export of a person is not for a model.
     let is_command = matches!(target, Target::Command { .. });
+    let item = match &target {
+        Target::Server(item) => Some(item.clone()),
+        _ => None,
+    };
     let mut resolved = resolve(state, target, context)?;
     if action == Action::Run && grants.is_none() {
         resolved.tool.check_secrets()?;
@@ -194,6 +201,8 @@ pub(super) fn prepare(
         inner: callable.is_some().then(|| resumed.inner.unwrap_or_default()),
         callable,
         server: None,
+        item,
+        roles: Vec::new(),
     }))
 }
 
@@ -270,6 +279,19 @@ fn resolve(
         Target::Resource(tool) => {
             let (tool, component) = find(tool.as_str())?;
             let (name, schema) = (Cow::Borrowed(catalog::RESOURCE_NAME), ArgumentSchema::None);
+            Resolved { name, tool, schema, adapter: None, component }
+        }
+        Target::Server(item) => {
+            let (tool, component) = find(item.tool.as_str())?;
+            let (name, schema) = match &item.own {
+                OwnItem::Prompt(prompt) => {
+                    let name = Cow::Owned(format!("{}{}", catalog::PROMPT_PREFIX, item.name));
+                    (name, ArgumentSchema::Own(catalog::schema(prompt)))
+                }
+                OwnItem::Resource(_) => {
+                    (Cow::Borrowed(catalog::RESOURCE_NAME), ArgumentSchema::None)
+                }
+            };
             Resolved { name, tool, schema, adapter: None, component }
         }
         Target::Command { tool, name, .. } => {

@@ -187,9 +187,17 @@ fn finish(
         }
         (_, structured) => structured,
     };
-    let problems = call.problems;
-    let completed =
-        Completed { completion, structured, cut, screening, problems, advice, inner_refusals };
+    let PreparedCall { problems, roles, .. } = *call;
+    let completed = Completed {
+        completion,
+        structured,
+        cut,
+        screening,
+        problems,
+        advice,
+        inner_refusals,
+        roles,
+    };
     Ok(Stretch::Ended(Box::new(completed)))
 }
 

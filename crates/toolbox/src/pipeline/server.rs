@@ -7,6 +7,7 @@ use super::native::rendered;
 use crate::call::outcome::PreparedCall;
 use crate::error::ToolboxError;
 use crate::registry::Toolbox;
+use crate::sources::server_items::ServerItem;
 
 /// Calls a server, or continues a call that waits for an answer.
 ///
@@ -21,7 +22,10 @@ pub(super) async fn run(
     if call.call.action == Action::FormatArguments {
         return Ok(Completion::answered(Outcome::Success(rendered(&call.call))));
     }
-    called::run(call, toolbox, context).await
+    match call.item.clone() {
+        Some(item) => called::fetch(call, &item, toolbox, context).await,
+        None => called::run(call, toolbox, context).await,
+    }
 }
 
 #[cfg(not(feature = "servers"))]
@@ -36,6 +40,15 @@ mod called {
         let reason = "this kitbag was built without servers".to_owned();
         Err(ToolboxError::NotCallable { tool: call.tool.name.to_string(), reason })
     }
+
+    pub(super) async fn fetch(
+        call: &mut PreparedCall,
+        _: &ServerItem,
+        toolbox: &Toolbox,
+        context: &RunContext,
+    ) -> Result<Completion, ToolboxError> {
+        run(call, toolbox, context).await
+    }
 }
 
 #[cfg(feature = "servers")]
@@ -46,10 +59,14 @@ mod called {
     use kitbag_config::ToolSource;
     use kitbag_contract::{Content, ErrorInfo, LogLevel, Progress};
     use kitbag_host::{CallError, EventSink};
-    use kitbag_servers::{Answered, CallEvents, Round, ServerCall, ServerError};
+    use kitbag_policy::server::ServerName;
+    use kitbag_servers::{
+        Answered, CallEvents, Round, ServerCall, ServerError, ServerTarget, Servers,
+    };
 
     use super::*;
     use crate::sources::server::{OpenCall, target, unavailable};
+    use crate::sources::server_items::{OwnItem, PromptRole, public_uri};
 
     struct Events(EventSink);
 
@@ -101,12 +118,91 @@ mod called {
         Ok(completion)
     }
 
+    /// Reads a resource of a server, or renders a prompt.
+    pub(super) async fn fetch(
+        call: &mut PreparedCall,
+        item: &ServerItem,
+        toolbox: &Toolbox,
+        context: &RunContext,
+    ) -> Result<Completion, ToolboxError> {
+        let (servers, target) = server(&call.tool.source, toolbox)?;
+        let arguments =
+            serde_json::from_str(&call.call.arguments).expect("it was made of an object");
+        let (mut fetched, mut roles) = (None, Vec::new());
+        let work = async {
+            let got = match &item.own {
+                OwnItem::Resource(uri) => {
+                    servers.read_resource(&target, uri).await.map(|read| Answered {
+                        content: read.contents,
+                        omitted: read.omitted,
+                        ..Answered::default()
+                    })
+                }
+                OwnItem::Prompt(prompt) => {
+                    let rendered = servers.get_prompt(&target, &prompt.name, arguments).await;
+                    rendered.map(|rendered| {
+                        let role = |is_assistant| match is_assistant {
+                            true => PromptRole::Assistant,
+                            false => PromptRole::User,
+                        };
+                        let messages = rendered.messages.into_iter();
+                        let messages = messages.map(|it| (role(it.is_assistant), it.content));
+                        let (of_messages, content) = messages.unzip();
+                        roles = of_messages;
+                        Answered { content, omitted: rendered.omitted, ..Answered::default() }
+                    })
+                }
+            };
+            match got {
+                Ok(mut got) => {
+                    got.content.iter_mut().for_each(|content| rename(&item.server, content));
+                    fetched = Some(got);
+                    Outcome::Success(String::new())
+                }
+                Err(error) => {
+                    let transient = error.is_transient();
+                    Outcome::Error(ErrorInfo { transient, ..ErrorInfo::new(error.to_string()) })
+                }
+            }
+        };
+        let limits = &call.call.limits;
+        let mut completion = toolbox.host().run_native(limits, context, work).await;
+        if let (Some(fetched), Ok(_)) = (fetched, &completion.result) {
+            let kept = emit(&mut completion, fetched, limits.output, &context.events);
+            call.roles = kept.into_iter().filter_map(|at| roles.get(at).copied()).collect();
+        }
+        Ok(completion)
+    }
+
+    /// Replaces a URI of a server by the URI under which clients read it.
+    fn rename(server: &ServerName, content: &mut Content) {
+        match content {
+            Content::Resource(resource) if !resource.uri.is_empty() => {
+                resource.uri = public_uri(server, &resource.uri);
+            }
+            Content::Link(link) => link.uri = public_uri(server, &link.uri),
+            Content::Resource(_) | Content::Image(_) | Content::Audio(_) => {}
+        }
+    }
+
     /// Creates the call of a server's tool.
     fn begin(
         source: &ToolSource,
         arguments: &str,
         toolbox: &Toolbox,
     ) -> Result<OpenCall, ToolboxError> {
+        let (servers, target) = server(source, toolbox)?;
+        let ToolSource::Server(tool) = source else { unreachable!() };
+        let arguments = serde_json::from_str(arguments).expect("it was made of an object");
+        let definition = Arc::clone(&tool.definition);
+        Ok(Box::new(ServerCall::new(servers, target, definition, arguments)))
+    }
+
+    /// Returns the connections and the server of a tool.
+    fn server<'a>(
+        source: &ToolSource,
+        toolbox: &'a Toolbox,
+    ) -> Result<(&'a Servers, ServerTarget), ToolboxError> {
         let ToolSource::Server(tool) = source else {
             return Err(CallError::Internal("the tool has no server".into()).into());
         };
@@ -114,10 +210,7 @@ mod called {
             let reason = unavailable(&tool.server).to_string();
             return Err(ToolboxError::NotCallable { tool: tool.source(), reason });
         };
-        let target = target(&toolbox.0, &tool.server, &tool.address, tool.era);
-        let arguments = serde_json::from_str(arguments).expect("it was made of an object");
-        let definition = Arc::clone(&tool.definition);
-        Ok(Box::new(ServerCall::new(servers, target, definition, arguments)))
+        Ok((servers, target(&toolbox.0, &tool.server, &tool.address, tool.era)))
     }
 
     fn outcome(answered: &mut Answered) -> Outcome {
@@ -128,14 +221,20 @@ mod called {
         }
     }
 
-    /// Adds the content besides the text, as far as the limit on output allows.
-    fn emit(completion: &mut Completion, answered: Answered, limit: ByteSize, events: &EventSink) {
+    /// Adds the content besides the text, as far as the limit on output allows. Returns the indices of
+    /// the added content.
+    fn emit(
+        completion: &mut Completion,
+        answered: Answered,
+        limit: ByteSize,
+        events: &EventSink,
+    ) -> Vec<usize> {
         let omit = |reason: &str| {
             events.log(LogLevel::Warning, &format!("a part of the answer was omitted: {reason}"));
         };
         answered.omitted.iter().for_each(|reason| omit(reason));
         let mut taken = 0;
-        let fits = |content: &Content| {
+        let mut fits = |content: &Content| {
             let size = content.size();
             completion.usage.emitted_bytes += size as u64;
             if taken + size > limit.as_usize() {
@@ -145,6 +244,9 @@ mod called {
             taken += size;
             true
         };
-        completion.emitted = answered.content.into_iter().filter(fits).collect();
+        let content = answered.content.into_iter().enumerate();
+        let (kept, emitted) = content.filter(|(_, content)| fits(content)).unzip();
+        completion.emitted = emitted;
+        kept
     }
 }

@@ -24,6 +24,10 @@ pub const KNOWLEDGE_PROMPT: &str = "knowledge";
 /// The prefix of the URI of a subject. URIs of components do not begin with it.
 pub const KNOWLEDGE_SCHEME: &str = "kb://";
 
+/// The prefix of the URI of a resource of an MCP server, before the server's name. URIs of components
+/// do not begin with it.
+pub const SERVER_SCHEME: &str = "kitbag://server/";
+
 /// The maximum length in bytes of a URI that is compared with templates, and the maximum number of
 /// expressions in a template. The time of a comparison is proportional to their product.
 const URI_BYTES: usize = 4 << 10;

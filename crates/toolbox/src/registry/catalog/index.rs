@@ -8,7 +8,9 @@ use kitbag_contract::{
 };
 use kitbag_host::Metering;
 
-use super::{EXPRESSIONS, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, ServedItem, ServedItems};
+use super::{
+    EXPRESSIONS, KNOWLEDGE_PROMPT, KNOWLEDGE_SCHEME, SERVER_SCHEME, ServedItem, ServedItems,
+};
 use crate::registry::Toolbox;
 use crate::registry::{lock, resolve};
 
@@ -75,13 +77,13 @@ impl Offers {
             add(&mut self.prompts, tool, ("prompt", &prompt.name, own), prompt, problems);
         }
         for resource in &description.resources {
-            let own = resource.uri.starts_with(KNOWLEDGE_SCHEME);
+            let own = is_own(&resource.uri);
             add(&mut self.resources, tool, ("resource", &resource.uri, own), resource, problems);
         }
         for template in &description.resource_templates {
             let uri = &template.uri_template;
             // The literal start of a template decides, regardless of its expressions.
-            let own = uri.starts_with(KNOWLEDGE_SCHEME);
+            let own = is_own(uri);
             if uri.matches('{').count() > EXPRESSIONS {
                 problems.push(format!(
                     "the resource template `{}` of `{tool}` is omitted: it has more than \
@@ -93,6 +95,13 @@ impl Offers {
             add(&mut self.templates, tool, ("resource template", uri, own), template, problems);
         }
     }
+}
+
+/// Returns true if a URI is one of kitbag's own, or one of a server.
+fn is_own(uri: &str) -> bool {
+    [KNOWLEDGE_SCHEME, SERVER_SCHEME].iter().any(|scheme| {
+        uri.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
 }
 
 fn add<T: Clone>(

@@ -1,0 +1,264 @@
+//! Prompts, resources and completions of well-behaved and hostile servers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kitbag_contract::{Content, ResourceBody};
+use kitbag_policy::server::Era;
+use kitbag_servers::{Completed, ItemList, ServerError, ServerItems};
+use serde_json::{Map, Value, json};
+
+use crate::fake::{Fixture, Peer, definition, tool};
+
+/// The result of a request besides those for tools. `None`: no answer.
+type Answer = fn(&Value) -> Option<Value>;
+
+/// Serves one connection of a server with prompts and resources.
+async fn serve(mut peer: Peer, answer: Answer) -> Option<()> {
+    loop {
+        let message = peer.receive().await?;
+        match message["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": { "tools": {}, "prompts": {}, "resources": {}, "completions": {} },
+                    "serverInfo": { "name": "fake", "version": "1" },
+                });
+                peer.answer(&message, result).await;
+            }
+            Some("tools/list") => {
+                peer.answer(&message, json!({ "tools": [tool("echo")] })).await;
+            }
+            Some("notifications/cancelled") => {
+                let method = "notifications/prompts/list_changed";
+                peer.send(json!({ "jsonrpc": "2.0", "method": method })).await;
+            }
+            Some(_) => {
+                if let Some(result) = answer(&message) {
+                    peer.answer(&message, result).await;
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn fixture(answer: Answer) -> Fixture {
+    Fixture::new(Some(Era::Initialize), move |peer| serve(peer, answer))
+}
+
+fn plain(message: &Value) -> Option<Value> {
+    Some(match message["method"].as_str()? {
+        "prompts/list" => {
+            json!({ "prompts": [{ "name": "greet", "arguments": [{ "name": "who" }] }] })
+        }
+        "resources/list" => json!({ "resources": [{ "uri": "note:1", "name": "one" }] }),
+        "resources/templates/list" => {
+            json!({ "resourceTemplates": [{ "uriTemplate": "note:{id}", "name": "any" }] })
+        }
+        "resources/read" => {
+            let uri = &message["params"]["uri"];
+            json!({ "contents": [{ "uri": uri, "text": "read" }, { "uri": "?", "blob": "!" }] })
+        }
+        "prompts/get" => {
+            let who = message["params"]["arguments"]["who"].as_str()?;
+            let text = |text: &str| json!({ "type": "text", "text": text });
+            json!({ "messages": [
+                { "role": "user", "content": text(&format!("Greet {who}.")) },
+                { "role": "assistant", "content": text("Hello!") },
+            ] })
+        }
+        "completion/complete" => json!({ "completion": { "values": ["Ada"] } }),
+        _ => return None,
+    })
+}
+
+/// Starts the server, and waits until its items are known.
+async fn items(fixture: &Fixture) -> Arc<ServerItems> {
+    fixture.servers.check(&fixture.target, [&definition("echo")]).await.unwrap();
+    let start = Instant::now();
+    loop {
+        let items = fixture.servers.items(&fixture.target);
+        if *items != ServerItems::default() || start.elapsed() > Duration::from_secs(20) {
+            return items;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn items_are_known_without_a_request() {
+    let fixture = fixture(plain);
+    assert_eq!(*fixture.servers.items(&fixture.target), ServerItems::default());
+    assert_eq!(fixture.starts(), 0);
+    let items = items(&fixture).await;
+    assert_eq!(items.prompts[0].arguments[0].name, "who");
+    assert_eq!(
+        (&*items.resources[0].uri, &*items.templates[0].uri_template),
+        ("note:1", "note:{id}")
+    );
+    fixture.servers.end(Duration::from_secs(5));
+    assert_eq!(fixture.servers.running(), []);
+    let refused = fixture.servers.read_resource(&fixture.target, "note:1").await.unwrap_err();
+    assert_eq!(refused.to_string(), "the server `fake` did not start: kitbag ends");
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_read() {
+    let fixture = fixture(plain);
+    let read = fixture.servers.read_resource(&fixture.target, "note:7").await.unwrap();
+    let Content::Resource(resource) = &read.contents[0] else { panic!("{read:?}") };
+    assert_eq!((&*resource.uri, &resource.body), ("note:7", &ResourceBody::Text("read".into())));
+    assert_eq!(read.omitted, ["content that is not base64"]);
+    let arguments = Map::from_iter([("who".to_owned(), json!("Ada"))]);
+    let rendered = fixture.servers.get_prompt(&fixture.target, "greet", arguments).await.unwrap();
+    let roles: Vec<_> = rendered.messages.iter().map(|message| message.is_assistant).collect();
+    assert_eq!(roles, [false, true]);
+}
+
+#[tokio::test]
+async fn completions_start_no_server() {
+    let fixture = fixture(plain);
+    let complete = async || {
+        let subject = Completed::Prompt("greet".into());
+        fixture.servers.complete(&fixture.target, subject, ("who", "A"), None).await.unwrap()
+    };
+    assert_eq!(complete().await, [""; 0]);
+    assert_eq!(fixture.starts(), 0);
+    items(&fixture).await;
+    assert_eq!(complete().await, ["Ada"]);
+}
+
+#[tokio::test]
+async fn items_of_a_silent_server_are_empty_at_once() {
+    let fixture = fixture(|_| None);
+    fixture.servers.check(&fixture.target, [&definition("echo")]).await.unwrap();
+    let start = Instant::now();
+    assert_eq!(*fixture.servers.items(&fixture.target), ServerItems::default());
+    assert!(start.elapsed() < Duration::from_secs(1));
+    // A request that nobody waits for is cancelled, and the server still answers.
+    let read = fixture.servers.read_resource(&fixture.target, "note:1");
+    let waited = tokio::time::timeout(Duration::from_millis(50), read).await;
+    assert!(waited.is_err());
+    assert_eq!(fixture.servers.check(&fixture.target, [&definition("echo")]).await, Ok(vec![]));
+}
+
+#[tokio::test]
+async fn endless_and_large_items_are_cut() {
+    let endless = fixture(|message| {
+        let prompts: Vec<_> = (0..30).map(|at| json!({ "name": format!("p{at}") })).collect();
+        match message["method"].as_str()? {
+            "prompts/list" => Some(json!({ "prompts": prompts, "nextCursor": "more" })),
+            "resources/list" => {
+                let large = "x".repeat(17 << 10);
+                let resource = |name: &str| json!({ "uri": "note:1", "name": name });
+                Some(json!({ "resources": [resource(&large), resource("small")] }))
+            }
+            "resources/templates/list" => Some(json!({ "resourceTemplates": [] })),
+            _ => None,
+        }
+    });
+    let items = items(&endless).await;
+    assert_eq!(items.prompts.len(), 1000);
+    let names: Vec<_> = items.resources.iter().map(|resource| &*resource.name).collect();
+    assert_eq!(names, ["small"]);
+}
+
+#[tokio::test]
+async fn results_of_another_kind_are_refused() {
+    let fixture = fixture(|message| match message["method"].as_str()? {
+        "resources/read" => Some(json!({ "content": [] })),
+        _ => None,
+    });
+    let refused = fixture.servers.read_resource(&fixture.target, "note:1").await.unwrap_err();
+    assert!(matches!(refused, ServerError::Protocol { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn changed_lists_are_reported_once() {
+    static LISTED: AtomicUsize = AtomicUsize::new(0);
+    let fixture = fixture(|message| match message["method"].as_str()? {
+        "prompts/list" => {
+            let at = LISTED.fetch_add(1, Ordering::SeqCst);
+            Some(json!({ "prompts": [{ "name": format!("p{at}") }] }))
+        }
+        "resources/list" => Some(json!({ "resources": [] })),
+        "resources/templates/list" => Some(json!({ "resourceTemplates": [] })),
+        _ => None,
+    });
+    let changes = Arc::<Mutex<Vec<_>>>::default();
+    let heard = Arc::clone(&changes);
+    fixture.servers.on_change(move |list| heard.lock().unwrap().push(list));
+    assert_eq!(items(&fixture).await.prompts[0].name, "p0");
+    assert_eq!(*changes.lock().unwrap(), [ItemList::Prompts]);
+    // The cancellation makes the server report a changed list.
+    for _ in 0..3 {
+        let read = fixture.servers.read_resource(&fixture.target, "note:1");
+        let _ = tokio::time::timeout(Duration::from_millis(10), read).await;
+    }
+    let start = Instant::now();
+    while changes.lock().unwrap().len() < 2 && start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(fixture.servers.items(&fixture.target).prompts[0].name, "p1");
+    assert_eq!(*changes.lock().unwrap(), [ItemList::Prompts; 2]);
+}
+
+#[tokio::test]
+async fn a_stateless_server_is_asked_to_report_changes() {
+    let fixture = Fixture::new(Some(Era::Stateless), async |mut peer| {
+        let (mut listed, complete) =
+            (0, json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }));
+        let with = |result: Value| {
+            let mut all = complete.clone();
+            all.as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
+            all
+        };
+        loop {
+            let message = peer.receive().await?;
+            match message["method"].as_str() {
+                Some("server/discover") => {
+                    let result = json!({
+                        "supportedVersions": ["2026-07-28"],
+                        "capabilities": { "tools": {}, "prompts": { "listChanged": true } },
+                        "serverInfo": { "name": "fake", "version": "1" },
+                    });
+                    peer.answer(&message, with(result)).await;
+                }
+                Some("tools/list") => {
+                    peer.answer(&message, with(json!({ "tools": [tool("echo")] }))).await;
+                }
+                Some("prompts/list") => {
+                    let prompts = json!({ "prompts": [{ "name": format!("p{listed}") }] });
+                    listed += 1;
+                    peer.answer(&message, with(prompts)).await;
+                }
+                Some("subscriptions/listen") => {
+                    let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+                    let accepted = &message["params"]["notifications"];
+                    assert_eq!(*accepted, json!({ "promptsListChanged": true }));
+                    for (method, params) in [
+                        (
+                            "subscriptions/acknowledged",
+                            json!({ "_meta": meta, "notifications": accepted }),
+                        ),
+                        ("prompts/list_changed", json!({ "_meta": meta })),
+                    ] {
+                        let method = format!("notifications/{method}");
+                        peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+                            .await;
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    items(&fixture).await;
+    let start = Instant::now();
+    let name = || fixture.servers.items(&fixture.target).prompts[0].name.clone();
+    while name() != "p1" && start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(name(), "p1");
+}
