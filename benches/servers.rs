@@ -12,6 +12,7 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::support::session::Session;
 use crate::support::workspace::{Workspace, local_tool};
@@ -63,7 +64,7 @@ fn main() {
         directly.push(time(|| direct.call(&plain)));
         by_kitbag.push(time(|| through.call(&prefixed)));
     }
-    let ratio = |percent: usize, directly: &mut [_], by_kitbag: &mut [_]| {
+    let ratio = |percent: usize, directly: &mut [Duration], by_kitbag: &mut [Duration]| {
         let (own, other) = (percentile(directly, percent), percentile(by_kitbag, percent));
         let ratio = other.as_secs_f64() / own.as_secs_f64();
         println!("p{percent}: directly {own:>10.1?}, through kitbag {other:>10.1?}, {ratio:.2}×");

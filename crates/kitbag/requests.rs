@@ -120,7 +120,7 @@ impl Asker<'_> {
         items
     }
 
-    /// Returns the requests of a server: its address, its access, and the texts of its tools.
+    /// Returns the requests of a server: its address, its access, and the text of its tools.
     fn server(&self, server: &ConfiguredServer) -> Vec<RequestItem> {
         let name = &server.name;
         let Some(address) = server.address.as_ref().filter(|_| server.enable.value) else {

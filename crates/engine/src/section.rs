@@ -57,7 +57,7 @@ pub(crate) fn version(component: &[u8]) -> Option<String> {
 }
 
 /// Returns the data of the section `act:component`, in which a component for ACT declares its name and
-/// the access that it needs. Of several sections the last one counts, as in ACT itself.
+/// the access that it needs. The last of several sections takes effect, as in ACT itself.
 pub(crate) fn act_manifest(component: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
     custom_sections(component, |within, name, data| {

@@ -53,7 +53,7 @@ pub enum Round {
     Asks(Question),
 }
 
-/// The answer of a server. All texts are untrusted.
+/// The answer of a server. All text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// True if the tool failed.
@@ -85,7 +85,7 @@ struct Sent {
     response: oneshot::Receiver<Result<ServerResult, ServiceError>>,
     questions: mpsc::Receiver<Elicitation>,
     open: Option<(Question, oneshot::Sender<ElicitResult>)>,
-    /// The number of questions so far.
+    /// The number of questions until now.
     asked: usize,
     is_done: bool,
 }
@@ -102,8 +102,8 @@ impl ServerCall {
         Self { servers, target, tool, arguments, state: State::New, rounds: 0 }
     }
 
-    /// Runs the call until it is answered or the server asks a question. `answers` has all answers
-    /// so far, by the question's id.
+    /// Runs the call until it is answered or the server asks a question. `answers` has all known
+    /// answers, by the question's id.
     ///
     /// # Errors
     ///

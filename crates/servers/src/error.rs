@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kitbag_base::format_duration;
 use kitbag_base::text::shown;
+use kitbag_base::{format_duration, shell};
 use kitbag_policy::server::ServerName;
 
 /// Why a server did not answer a call.
@@ -40,9 +40,9 @@ pub enum ServerError {
     },
     /// The tool is not the one that was added.
     #[error(
-        "the {part} of `{}` at the server `{server}` changed; `kitbag update {server}` shows the \
-         difference",
-        shown(tool)
+        "the {part} of `{}` at the server `{server}` changed; `{}` shows the difference",
+        shown(tool),
+        update(server)
     )]
     Changed {
         /// The server.
@@ -54,8 +54,9 @@ pub enum ServerError {
     },
     /// The server no longer has the tool.
     #[error(
-        "the server `{server}` no longer has a tool `{}`; `kitbag update {server}` shows its tools",
-        shown(tool)
+        "the server `{server}` no longer has a tool `{}`; `{}` shows its tools",
+        shown(tool),
+        update(server)
     )]
     Absent {
         /// The server.
@@ -74,7 +75,7 @@ pub enum ServerError {
     Protocol {
         /// The server.
         server: ServerName,
-        /// What it did, as a verb phrase.
+        /// Its action, as a verb phrase.
         reason: String,
     },
 }
@@ -96,4 +97,9 @@ fn rounded(delay: Duration) -> Duration {
     const TENTH: u128 = 100;
     let tenths = delay.as_millis().div_ceil(TENTH);
     Duration::from_millis((tenths * TENTH).try_into().unwrap_or(u64::MAX))
+}
+
+/// Returns the command that shows the difference and records the tools.
+fn update(server: &ServerName) -> String {
+    shell::command(["kitbag", "update", server.as_str()])
 }

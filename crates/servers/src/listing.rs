@@ -1,4 +1,4 @@
-//! What a server offers.
+//! The offer of a server.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ const BYTES: usize = 8 << 20;
 /// The longest name of a tool, in bytes.
 const NAME_BYTES: usize = 256;
 
-/// What a server says about itself, and its tools. All texts are untrusted.
+/// The description of a server, and its tools. All text is untrusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The era of the protocol.
@@ -42,7 +42,7 @@ pub struct Listing {
 ///
 /// # Errors
 ///
-/// What the server did, as a verb phrase.
+/// The action of the server, as a verb phrase.
 pub(crate) async fn tools(
     peer: &Peer<RoleClient>,
     redaction: &Redaction,

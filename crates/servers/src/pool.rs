@@ -25,7 +25,7 @@ use crate::target::ServerTarget;
 #[derive(Clone)]
 pub struct Servers(Arc<Pool>);
 
-/// What servers are reached with.
+/// The means to reach servers.
 #[derive(Clone, Default)]
 pub struct ServersOptions {
     /// Starts processes. `None`: only remote servers can be reached.

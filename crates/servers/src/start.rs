@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::process::{self, RunningServer, ServerHandle};
 
-/// The time in which a server has to end by itself.
+/// The time in which a server has to end without being killed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a server over two streams, and the process behind them.
@@ -35,7 +35,7 @@ pub trait RunningProcess: Send {
     /// Waits until the process has ended, and returns how, as a phrase such as `exit status: 1`.
     fn ended(&mut self) -> ProcessFuture<'_, String>;
 
-    /// Ends the process and all of its children. It may have some time to end by itself.
+    /// Ends the process and all of its children. It may have some time to end without being killed.
     fn end(&mut self) -> ProcessFuture<'_, ()>;
 
     /// Returns the last lines that the process wrote to its standard error.

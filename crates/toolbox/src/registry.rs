@@ -110,7 +110,7 @@ impl Toolbox {
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
-        let kept = ReloadState { counts, auditor, approvals, servers: ServerPool::default() };
+        let kept = ReloadState { counts, auditor, approvals, servers: Default::default() };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 

@@ -17,7 +17,7 @@ fn reached_by_wasi_0_3(grants: &str, requests: &[(&str, Value)]) -> Vec<String> 
     workspace.own_config(&Probe::Asynchronous.table(&grants));
     let kitbag = workspace.kitbag();
     for (about, arguments) in requests {
-        // Through WASI 0.3, a request without a body has the length 0, whatever it declares.
+        // Through WASI 0.3, a request without a body has the length 0, regardless of its headers.
         if *about == "a length of its own" {
             continue;
         }

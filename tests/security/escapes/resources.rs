@@ -94,7 +94,7 @@ fn filling_the_disk_ends_with_the_name_of_the_limit() {
                 attempts.attempt(json!({ "do": action, "path": action, "text": text }));
             }
         }
-        // WASI 0.2 writes in portions of 4 KiB, the last of which is refused.
+        // WASI 0.2 writes in portions of 4 KiB, and refuses the last one.
         let appended = match probe {
             Probe::Tool => 36 << 10,
             Probe::Asynchronous => 16 << 10,

@@ -39,8 +39,8 @@ Examples:
   kitbag update weather ~/Downloads/weather-1.3.wasm
   kitbag update db
 
-Grants do not change: newly requested grants are shown for you to add. Of an MCP server, the
-difference between its present and its recorded tools is shown.")]
+Grants do not change: newly requested grants are shown for you to add. For an MCP server,
+kitbag shows the difference between its present and its recorded tools.")]
 pub(crate) struct Args {
     /// The name of the tool or the MCP server, as `kitbag list` shows it
     #[arg(value_parser = added_name)]

@@ -223,7 +223,7 @@ impl Args {
     }
 }
 
-/// What is written.
+/// The content to write.
 struct FileChanges<'a> {
     files: &'a [ClientFile],
     plan: &'a Plan,
@@ -235,7 +235,7 @@ struct FileChanges<'a> {
     origin: String,
 }
 
-/// The new texts. `None`: unchanged.
+/// The new content. `None`: unchanged.
 struct Texts {
     /// The user config before and after.
     own: Option<(String, String)>,
@@ -292,7 +292,7 @@ impl FileChanges<'_> {
         servers.map(|server| server.original.as_str()).collect()
     }
 
-    /// Returns the name of kitbag's entry: another one if a different server keeps the name.
+    /// Returns the name of kitbag's entry: another name if a different server keeps this one.
     fn own_name(&self, at_file: usize, at_table: usize) -> String {
         let moved = self.moved(at_file, at_table);
         let servers = &self.files[at_file].tables[at_table].servers;
@@ -356,7 +356,7 @@ impl FileChanges<'_> {
     ) -> Result<serde_json::Map<String, serde_json::Value>, CliError> {
         let program = called_as()?;
         let (command, arguments) = match (table.is_shared, table.layer) {
-            // Other people's machines have other paths.
+            // Third-party machines have other paths.
             (true, _) => {
                 let arguments = file.client.portable_arguments().iter();
                 (KITBAG, arguments.map(|it| (*it).to_owned()).collect())

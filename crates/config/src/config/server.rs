@@ -30,7 +30,7 @@ pub struct ConfiguredServer {
     pub secret: Option<SecretGrant>,
     /// The value of `enable`. Default `true`.
     pub enable: Sourced<bool>,
-    /// The reason why none of its tools is offered. `None`: they are offered.
+    /// The reason why its tools are not offered. `None`: they are offered.
     pub disabled: Option<Disabled>,
     /// The patterns of its tools, by the server's names. A tool must match every list. Default: all
     /// tools.

@@ -143,7 +143,7 @@ impl State {
         SocketsView { wasi, tried: &mut self.tried_sockets }
     }
 
-    /// Returns the sockets for an interface of WASI 0.3, each function of which uses a socket.
+    /// Returns the sockets for an interface of WASI 0.3 whose functions all use a socket.
     pub(crate) fn used_sockets(&mut self) -> WasiSocketsCtxView<'_> {
         self.tried_sockets = true;
         WasiSocketsCtxView { ctx: self.wasi.sockets(), table: &mut self.table }

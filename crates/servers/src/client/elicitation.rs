@@ -10,7 +10,7 @@ use super::redaction::Redaction;
 ///
 /// # Errors
 ///
-/// What the server did, as a verb phrase.
+/// The action of the server, as a verb phrase.
 pub(crate) fn question(
     id: String,
     params: &ElicitRequestParams,

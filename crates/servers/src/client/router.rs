@@ -29,7 +29,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Sets the reason, as a verb phrase. The first one counts.
+    /// Sets the reason, as a verb phrase. Later reasons have no effect.
     pub(crate) fn set(&self, reason: String) {
         let _ = self.reason.set(reason);
         self.news.notify_one();
@@ -74,7 +74,7 @@ struct Requests {
     by_token: HashMap<ProgressToken, RequestId>,
 }
 
-/// What becomes of a message of the server.
+/// The receiver of a message of the server.
 pub(crate) enum Routed {
     /// rmcp handles the answer to a request.
     Answer(RxJsonRpcMessage<RoleClient>),

@@ -135,7 +135,7 @@ pub(crate) struct Fixture {
     pub(crate) events: Arc<Events>,
 }
 
-/// What a server reported.
+/// A report of a server.
 #[derive(Default)]
 pub(crate) struct Events(pub(crate) Mutex<Vec<String>>);
 

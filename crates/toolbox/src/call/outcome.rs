@@ -117,6 +117,7 @@ pub(crate) struct PreparedCall {
     pub(crate) callable: Option<Arc<Callable>>,
     pub(crate) inner: Option<InnerCalls>,
     /// The call of a server's tool, once it was sent. It may wait for an answer.
+    #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "no call is ever open"))]
     pub(crate) server: Option<OpenCall>,
     /// The prompt or resource that is requested from a server instead of a call.
     pub(crate) item: Option<ServerItem>,

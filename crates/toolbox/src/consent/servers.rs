@@ -1,5 +1,5 @@
 //! Servers as items of a request for consent: first the command line, then the access, then the
-//! texts of the tools.
+//! text of the tools.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn server_items(
     }
 }
 
-/// Returns the texts of tools that look like instructions to a model, or have invisible characters.
+/// Returns the strings of tools that look like instructions to a model, or have invisible characters.
 pub fn definition_items<'a>(
     name: &ServerName,
     tools: impl IntoIterator<Item = &'a ToolDefinition>,
@@ -75,7 +75,7 @@ pub fn hidden_characters(text: &str) -> usize {
     text.chars().filter(|c| is_hidden(*c) && !matches!(c, '\n' | '\t' | '\r')).count()
 }
 
-/// Returns all texts of a tool that a model reads.
+/// Returns all strings of a tool that a model reads.
 fn texts(tool: &ToolDefinition) -> String {
     let ToolDefinition { name, title, description, input_schema, output_schema, annotations } =
         tool;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_and_names_are_found() {
+    fn hostile_strings_and_names_are_found() {
         let tool = |name: &str, text: &str, schema: serde_json::Value| ToolDefinition {
             name: name.to_owned(),
             title: None,

@@ -10,7 +10,8 @@ use kitbag_policy::server::{Confinement, ServerAddress, ServerProcess};
 pub(crate) type ServerPool = Option<kitbag_servers::Servers>;
 /// This build has no servers.
 #[cfg(not(feature = "servers"))]
-pub(crate) type ServerPool = ();
+#[derive(Clone, Default)]
+pub(crate) struct ServerPool;
 
 /// A call of a server's tool, with all of its questions.
 #[cfg(feature = "servers")]

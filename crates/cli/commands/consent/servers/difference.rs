@@ -100,7 +100,7 @@ impl<'a> Difference<'a> {
                 }
             }
         }
-        // A description says more than a schema.
+        // A description matters more than a schema.
         attachments.sort_by_key(|part| !part.title.starts_with("description"));
         attachments
     }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_definitions_are_no_difference() {
+    fn equal_definitions_do_not_differ() {
         let record = record(vec![tool("query", "Query.")]);
         let server = ConfiguredServer::unrecorded("db".parse().unwrap());
         let of = |old| Difference { server: &server, old, new: &record, others: &[] };

@@ -26,6 +26,7 @@ pub(crate) struct Options {
 
 /// Updates several servers, one after the other. A server that is not recorded does not keep the
 /// others from being recorded.
+#[cfg(feature = "serve")]
 pub(crate) fn update_servers(global: &Global, names: &[ServerName]) -> Result<Exit, CliError> {
     let mut exit = Exit::Done;
     for name in names {

@@ -62,7 +62,7 @@ pub(super) struct ServersTable {
     pub(super) repeated: Vec<String>,
     /// True if the table already has a server that is kitbag.
     pub(super) has_kitbag: bool,
-    /// The table is in a file that other people may share.
+    /// The table is in a file that a team may share.
     pub(super) is_shared: bool,
 }
 

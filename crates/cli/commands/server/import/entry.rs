@@ -517,7 +517,7 @@ fn strings(value: &Value, key: &str) -> Read<Vec<String>> {
         return Ok(Vec::new());
     }
     let texts = value.as_array().map(|items| items.iter().map(scalar).collect::<Option<_>>());
-    texts.flatten().ok_or_else(|| format!("its `{key}` is not a list of texts"))
+    texts.flatten().ok_or_else(|| format!("its `{key}` is not a list of strings"))
 }
 
 fn is_empty(value: &Value) -> bool {

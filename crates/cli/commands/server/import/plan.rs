@@ -71,7 +71,7 @@ pub(super) struct PlannedSecret {
 /// The names that are taken, and the means to compare secrets.
 pub(super) struct Present<'a> {
     pub(super) config: &'a Config,
-    /// The texts of the user config and of the workspace's.
+    /// The text of the user config and of the workspace's.
     pub(super) texts: [(Layer, &'a str); 2],
     /// Reads the value of a secret from the store.
     pub(super) stored: &'a dyn Fn(&SecretName) -> Option<SecretValue>,

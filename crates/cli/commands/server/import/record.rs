@@ -37,7 +37,7 @@ pub(super) struct RecordedFile {
     pub(super) path: PathBuf,
     pub(super) before: Before,
     pub(super) after: String,
-    /// What the import moved out of, or into the file.
+    /// The content that the import moved out of, or into the file.
     pub(super) content: FileContent,
 }
 
@@ -79,7 +79,7 @@ impl ImportRecord {
         let directory = directory()?;
         let failed = |source| CliError::Save { path: directory.display().to_string(), source };
         create_private_directories(&directory).map_err(failed)?;
-        let text = serde_json::to_string_pretty(self).expect("it has only texts");
+        let text = serde_json::to_string_pretty(self).expect("it has only strings");
         let like = private_permissions();
         let file = new_file::write(&directory, text.as_bytes(), Some(&like)).map_err(failed)?;
         let first = numbers(&directory).map_err(failed)?.last().map_or(1, |(last, _)| last + 1);

@@ -166,8 +166,8 @@ fn restored<'a>(file: &'a RecordedFile, workspace: &Path) -> Result<Restored<'a>
 }
 
 impl FileContent {
-    /// Returns whether a merged text has everything that the import removed, and nothing that it
-    /// added.
+    /// Returns whether a merged text has everything that the import removed, without
+    /// its additions.
     fn is_undone(&self, merged: &str, before: &str) -> bool {
         match self {
             Self::Client { is_toml, tables } => {
@@ -201,7 +201,7 @@ impl FileContent {
     }
 
     /// Returns the edited configuration without the tables of the import. `None`: one of them was
-    /// edited, or the file is that of a client.
+    /// edited, or the file belongs to a client.
     fn removed_from(&self, current: &str, after: &str) -> Option<String> {
         let Self::Config { servers, secrets, tools } = self else { return None };
         let parsed = |text: &str| Some(as_json(text.parse::<DocumentMut>().ok()?.as_item()));

@@ -322,8 +322,26 @@ fn keeps(found: &Value, entry: &ServerEntry<'_>, others: Others<'_>) -> Result<b
     if let Others::Replace = others {
         return Ok(false);
     }
-    let (found, new) = (found.to_string(), json!(entry.value).to_string());
+    let (found, new) = (without_secrets(found, entry.value), json!(entry.value).to_string());
     Err(MergeError::Taken { name: entry.name.to_owned(), what, found, new })
+}
+
+/// Returns what a server runs, for a message. Variables and headers often hold secrets, as do the
+/// arguments of other programs.
+fn without_secrets(found: &Value, new: &Map<String, Value>) -> String {
+    let is_ours = is_ours(found, new);
+    let fields = found.as_object().into_iter().flatten();
+    let shown = fields.filter_map(|(key, value)| match (key.as_str(), value) {
+        ("command", Value::Array(words)) if !is_ours => Some((key, words.first()?.clone())),
+        ("command" | "type", _) => Some((key, value.clone())),
+        ("args", _) if is_ours => Some((key, value.clone())),
+        ("url", Value::String(url)) => {
+            let end = url.find(['?', '#']).unwrap_or(url.len());
+            Some((key, url[..end].into()))
+        }
+        _ => None,
+    });
+    Value::Object(shown.map(|(key, value)| (key.clone(), value)).collect()).to_string()
 }
 
 /// Returns whether a server is kitbag: it starts a program of that name, or has the same URL.
@@ -466,9 +484,11 @@ mod tests {
             let error = merged(merge, text, &server(), false).unwrap_err();
             assert!(matches!(&error, MergeError::Taken { .. }), "{error}");
             assert!(error.to_string().contains("\"npx\""), "{error}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
             merged(merge, text, &server(), true).unwrap()
         };
-        let text = "{\"servers\":{\"kitbag\":{\"command\":\"npx\",\"env\":{}},\"b\":{}}}";
+        let text = "{\"servers\":{\"kitbag\":{\"command\":\"npx\",\"args\":[\"hunter2\"],\"env\":{\"A\":\"hunter2\"}},\
+                    \"b\":{}}}";
         let new: Value = serde_json::from_str(&taken(json, text)).unwrap();
         assert_eq!(new, json!({ "servers": { "kitbag": server(), "b": {} } }));
         let new = taken(toml, "[servers.kitbag]\ncommand = \"npx\"\nenabled = true\n");

@@ -76,7 +76,7 @@ pub(super) fn beyond(
     }
     let place = of(SecretGrant::KEY)?;
     let has = |name: &SecretName| ceiling.value.secrets.iter().any(|grant| grant.name == *name);
-    let secret = address.secrets().find(|name| !has(*name))?;
+    let secret = address.secrets().find(|name| !has(name))?;
     let include = include(&place, secret.as_str());
     Some(format!("it receives the secret `{secret}`; {include}"))
 }

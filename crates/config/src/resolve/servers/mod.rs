@@ -158,7 +158,7 @@ fn without_definition(
         return Some(ConfiguredServer::off(name.clone(), Layer::Workspace, disabled));
     }
     if is_of_user && definition.next().is_none() {
-        // The user config is for all workspaces, and may narrow the server of another one.
+        // The user config is for all workspaces, and may narrow the server of another workspace.
         let message = format!("no server is named `{name}` here, so its table has no effect");
         let excerpt = Excerpt::new(last.key.file.text(), last.key.span);
         report.warn(Problem::from(message).at(last.key.origin()).quoting(excerpt));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use kitbag_base::shell;
 use kitbag_base::text::{nearest, shown};
 use kitbag_contract::ToolName;
 
@@ -86,8 +87,9 @@ pub(super) fn named<'a>(
             let hint = did_you_mean(nearest(tool, tools.map(String::as_str)));
             let problem = format!(
                 "the server `{server}` has no recorded tool `{}` that its `tools` let through; \
-                 `kitbag update {server}` records its tools",
-                shown(tool)
+                 `{}` records its tools",
+                shown(tool),
+                shell::command(["kitbag", "update", server])
             );
             report.at(at, Problem::from(problem).hint(hint));
         }

@@ -138,8 +138,8 @@ impl CallDirectories {
         }
     }
 
-    /// Returns the index of the directory at which relative paths begin, unless its path is `/`, where
-    /// they begin anyway.
+    /// Returns the index of the directory at which relative paths begin. `None` if its path is `/`,
+    /// because they begin there anyway.
     pub(super) fn working_directory(&self) -> Option<usize> {
         let root = self.grants.root();
         let is_root = |preopen: &Preopen| preopen.guest.as_str() == root;

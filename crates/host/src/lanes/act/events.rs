@@ -62,9 +62,9 @@ impl LocalizedString {
     }
 }
 
-/// The events received so far.
+/// The events received until now.
 pub(super) struct Events {
-    /// The texts of the parts, each on lines of its own.
+    /// The text of the parts, each on lines of its own.
     text: String,
     /// Maximum length of the text.
     limit: usize,

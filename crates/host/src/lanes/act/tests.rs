@@ -287,7 +287,7 @@ fn streams_are_read_to_their_end() {
 
 #[test]
 fn endless_streams_end_with_the_output() {
-    // The second tool does not expect that nobody reads its stream.
+    // The second tool expects that its stream is read.
     for callback in [CONTINUE, "(drop (call $continue (i32.const 0))) unreachable"] {
         let tool = Tool { call: STREAM, callback, ..Tool::default() };
         let mut call = call("{}");
@@ -407,7 +407,7 @@ fn huge_events_exceed_the_limit_of_host_data() {
 }
 
 #[test]
-fn unusable_lists_are_no_description() {
+fn unusable_lists_describe_nothing() {
     let unusable = |list: &'static str| {
         let component = Tool { list, ..Tool::default() }.load();
         match component.described() {
