@@ -28,7 +28,7 @@ const ITEM_BYTES: usize = 16 << 10;
 /// The time in which a server must list everything.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The prompts and resources that a server listed last. All texts are untrusted.
+/// The prompts and resources that a server listed last. All text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerItems {
     /// The prompts, by the server's names.

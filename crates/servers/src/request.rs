@@ -20,7 +20,7 @@ use crate::error::ServerError;
 use crate::pool::Servers;
 use crate::target::ServerTarget;
 
-/// The contents of a resource. All texts are untrusted.
+/// The contents of a resource. All text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadContents {
     /// The contents, with the server's URIs.
@@ -29,7 +29,7 @@ pub struct ReadContents {
     pub omitted: Vec<String>,
 }
 
-/// A rendered prompt. All texts are untrusted.
+/// A rendered prompt. All text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenderedPrompt {
     /// The messages.

@@ -23,7 +23,7 @@ const COMPLETION_TIME: Duration = Duration::from_secs(2);
 /// Returns the prompts and resources that servers listed.
 pub(super) async fn listed(session: &Session) -> Result<ServedItems, ErrorData> {
     let generation = session.generation();
-    // The texts are screened, which takes time if there are many.
+    // The text is screened, which takes time if there are many.
     let listed = tokio::task::spawn_blocking(move || generation.toolbox.server_items());
     listed.await.map_err(|error| internal(&error))
 }

@@ -137,7 +137,7 @@ async fn items_of_a_silent_server_are_empty_at_once() {
     let start = Instant::now();
     assert_eq!(*fixture.servers.items(&fixture.target), ServerItems::default());
     assert!(start.elapsed() < Duration::from_secs(1));
-    // A request that nobody waits for is cancelled, and the server still answers.
+    // A request without a waiting caller is cancelled, and the server still answers.
     let read = fixture.servers.read_resource(&fixture.target, "note:1");
     let waited = tokio::time::timeout(Duration::from_millis(50), read).await;
     assert!(waited.is_err());
