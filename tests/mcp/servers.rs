@@ -137,8 +137,9 @@ fn prompts_and_resources_of_a_server_pass_through() {
     let uri = "kitbag://server/s/note:1";
     let listed = client.request("resources/list", json!({}));
     assert!(listed.to_string().contains(uri), "{listed}");
+    let item = json!({ "uri": uri, "mimeType": "text/plain", "text": "a note" });
     let read = client.request("resources/read", json!({ "uri": uri }));
-    assert_eq!(read["result"]["contents"], json!([{ "uri": uri, "text": "a note" }]), "{read}");
+    assert_eq!(read["result"]["contents"], json!([item]), "{read}");
 }
 
 #[test]

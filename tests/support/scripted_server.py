@@ -34,6 +34,10 @@ def send(message):
     sys.stdout.flush()
 
 
+# Requests that arrived while a call waited for an answer.
+LATER = []
+
+
 def receive():
     line = sys.stdin.readline()
     if not line:
@@ -59,6 +63,9 @@ def call(name, arguments, meta):
         params = {"mode": "form", "message": "Who are you?", "requestedSchema": SCHEMA}
         send({"id": "q", "method": "elicitation/create", "params": params})
         reply = receive()
+        while "method" in reply and "id" in reply:
+            LATER.append(reply)
+            reply = receive()
         # A cancelled call has no answer.
         return text("hello " + reply["result"]["content"]["name"]) if "result" in reply else None
     if name == "work":
@@ -84,7 +91,7 @@ def tools():
 
 def main():
     while True:
-        message = receive()
+        message = LATER.pop(0) if LATER else receive()
         method, params = message.get("method"), message.get("params") or {}
         if "id" not in message or method is None:
             continue
