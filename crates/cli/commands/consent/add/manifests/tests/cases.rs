@@ -31,7 +31,7 @@ fn manifest_becomes_a_table_with_notes() {
     let mut names: Vec<_> =
         fs::read_dir(&cases).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names.len(), 37);
+    assert_eq!(names.len(), 40);
     for name in names {
         let directory = cases.join(&name);
         let mut files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
