@@ -42,7 +42,9 @@ fn main() {
     let confine = match command_line.has("unconfined") {
         true => String::new(),
         false => format!(
-            "confine = {{ read = [\"/\"], write = [{:?}], network = false }}\n",
+            "confine = {{ read = [{:?}], write = [{:?}], network = false }}\n",
+            // The directory of all builds, with the component of the tool.
+            binary.ancestors().nth(2).unwrap(),
             lower.root().join("..").canonicalize().unwrap()
         ),
     };
