@@ -63,6 +63,7 @@ fn lanes() -> Vec<Lane> {
         text("core", include_str!("core.wat"), core, "text"),
         text("plugin", include_str!("plugin.wat"), "", "input"),
         text("skill", include_str!("skill.wat"), "", "text"),
+        text("act", include_str!("act.wat"), "", "text"),
     ]
 }
 

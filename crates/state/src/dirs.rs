@@ -172,8 +172,11 @@ fn failed(path: &Path, reason: String) -> StateError {
     StateError { path: path.to_owned(), reason }
 }
 
-/// Creates nested directories and returns the innermost.
+/// Creates nested directories if one of them is missing, and returns the innermost.
 fn make_all(directories: &[PathBuf]) -> Result<&Path, StateError> {
+    if let Some(found) = find_all(directories)? {
+        return Ok(found);
+    }
     for directory in directories {
         make_private(directory).map_err(|reason| failed(directory, reason))?;
     }
