@@ -1,10 +1,10 @@
 //! Calls of an MCP server's tool: directly, and through `kitbag serve`, in one interleaved run. Both
 //! have a process of the same server of their own.
 //!
-//! `cargo bench --bench servers` prints the median times and their ratio, which should be at most
-//! 2.5. The server is another kitbag whose tool returns its arguments. Another server is measured
-//! with `--server='node …/server-everything/dist/index.js' --tool=echo
-//! --arguments='{"message":"x"}'`, and without confinement with `--unconfined`.
+//! `cargo bench --bench servers` prints the times and their ratio. The server is another kitbag
+//! whose tool returns its arguments. Another server is measured with `--server='node
+//! …/server-everything/dist/index.js' --tool=echo --arguments='{"message":"x"}'`, and without
+//! confinement with `--unconfined`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[allow(dead_code, reason = "for more than this benchmark")]
@@ -19,9 +19,6 @@ use crate::support::workspace::{Workspace, local_tool};
 use crate::support::{CommandLine, percentile, time};
 
 const CALLS: usize = 2_000;
-
-/// The largest ratio that is acceptable.
-const MOST: f64 = 2.5;
 
 fn main() {
     let command_line = CommandLine::read();
@@ -70,11 +67,9 @@ fn main() {
         let (own, other) = (percentile(directly, percent), percentile(by_kitbag, percent));
         let ratio = other.as_secs_f64() / own.as_secs_f64();
         println!("p{percent}: directly {own:>10.1?}, through kitbag {other:>10.1?}, {ratio:.2}×");
-        ratio
     };
-    let median = ratio(50, &mut directly, &mut by_kitbag);
+    ratio(50, &mut directly, &mut by_kitbag);
     ratio(99, &mut directly, &mut by_kitbag);
-    assert!(median <= MOST, "a call through kitbag takes more than {MOST} times as long");
 }
 
 fn direct(workspace: &Workspace, words: &[String]) -> Session {
