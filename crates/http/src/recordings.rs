@@ -7,7 +7,6 @@ use kitbag_policy::http::HttpRequest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::dial::Stream;
-use crate::error::RequestError;
 
 /// The size of the pipe between a request and its recorded response.
 const PIPE_BYTES: usize = 64 << 10;
