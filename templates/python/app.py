@@ -1,4 +1,4 @@
-"""The tool `my_tool`: replace the function by your own."""
+"""The tool `my_tool`. Replace the function by your own."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def my_tool(path: str | None = None, url: str | None = None) -> str:
     path = path or ask.text("path", "Which file?")
     try:
         text = Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"`{path}` cannot be read: {error}") from error
+    except OSError as error:
+        raise ToolError(f"`{path}` cannot be read: {error.strerror}") from error
     count = f"{path} has {len(text.split())} words"
     if url is None:
         return count

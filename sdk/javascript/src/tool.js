@@ -55,6 +55,10 @@ export async function run(context, name, args, answers) {
   } catch (error) {
     if (error instanceof NeedsAnswer) return { tag: 'needs-input', val: error.question };
     if (error instanceof ToolError) return failure(error.message, error.trace, error.transient);
+    // The message of the engine's `fetch`, which names no reason.
+    if (error instanceof TypeError && error.message.startsWith('NetworkError')) {
+      return failure('a request failed: it has no grant of `http`, or the server cannot be reached');
+    }
     const trace = String(error?.stack ?? '').split('\n').filter(Boolean).slice(0, 20);
     return failure(`the tool failed: ${error}`, trace);
   }

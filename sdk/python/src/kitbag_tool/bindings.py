@@ -4,40 +4,34 @@ componentize-py includes only modules that are imported while the component is b
 bindings are imported here.
 """
 
+from importlib import import_module
 from typing import Any
 
-componentize: Any = None
-types: Any = None
-host: Any = None
-tools: Any = None
-http_types: Any = None
-http_handler: Any = None
-streams: Any = None
-config: Any = None
-keyvalue: Any = None
 
-try:
-    import componentize_py_types as componentize
-    from wit_world.imports import (
-        host,
-        outgoing_handler as http_handler,
-        streams,
-        tools,
-        kitbag_tool_types as types,
-        wasi_config_store as config,
-        wasi_http_types as http_types,
-        wasi_keyvalue_store as keyvalue,
-    )
-except ImportError:
-    pass
+def _module(name: str) -> Any:
+    """Imports a module of the bindings. Returns `None` outside a component."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        return None
 
-#: True in a component, false in a tool's own tests.
-IN_COMPONENT = types is not None
+
+types = _module("wit_world.imports.kitbag_tool_types")
+host = _module("wit_world.imports.host")
+tools = _module("wit_world.imports.tools")
+http_types = _module("wit_world.imports.wasi_http_types")
+http_handler = _module("wit_world.imports.outgoing_handler")
+streams = _module("wit_world.imports.streams")
+config = _module("wit_world.imports.wasi_config_store")
+keyvalue = _module("wit_world.imports.wasi_keyvalue_store")
 
 
 class NeverRaised(Exception):
-    """Takes the place of the exception of bindings outside a component."""
+    """The type of `Err` outside a component."""
+
+    value: Any
 
 
+_results = _module("componentize_py_types")
 #: The exception of a result that is an error; `value` is the error.
-Err: Any = componentize.Err if IN_COMPONENT else NeverRaised
+Err: Any = NeverRaised if _results is None else _results.Err

@@ -7,7 +7,7 @@ same calls in the same order in each run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Answer:
     #: The parsed result, if the tool has an output schema.
     structured: Any
     #: Content in addition to the text, in the types of the bindings.
-    content: list[Any]
+    content: Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def start(alias: str, /, **arguments: Any) -> Pending:
     return Pending(_checked(_bindings().start, alias, json.dumps(arguments)))
 
 
-def list() -> list[ToolInfo]:  # noqa: A001
+def list() -> Sequence[ToolInfo]:
     """Returns the tools that can be called."""
     return [_info(info) for info in _bindings().list()]
 
