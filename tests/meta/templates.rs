@@ -20,7 +20,7 @@ const SOURCES: [(&str, &str, &str); 9] = [
 ];
 
 /// Files that are not part of a project: tests of an SDK, and what builds write.
-const OMITTED: [&str; 9] = [
+const OMITTED: [&str; 10] = [
     ".gitignore",
     ".venv",
     "__pycache__",
@@ -29,6 +29,7 @@ const OMITTED: [&str; 9] = [
     "node_modules",
     "package-lock.json",
     "target",
+    "test",
     "tests",
 ];
 

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
-use wit_component::ComponentEncoder;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
 
 use crate::commands::Global;
 use crate::commands::author::language::Language;
@@ -103,7 +104,7 @@ pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, Cl
         changed.insert(format!(".kitbag/tools/{}.wasm", tool.name), Some(digest_of(&content)));
         built.push(tool);
     }
-    // Neither the grants of the tools nor those of other files have changed.
+    // No file that grants something has changed.
     trusted.extend(&own, "", &changed)?;
     Ok(built)
 }
@@ -112,7 +113,7 @@ pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, Cl
 fn install(project: &Project, file: &Path) -> Result<Built, CliError> {
     let unreadable = |source| CliError::Read { path: shown_path(file), source };
     let content = fs::read(file).map_err(unreadable)?;
-    let content = as_component(content).map_err(|reason| {
+    let content = as_component(content, &project.directory).map_err(|reason| {
         CliError::Usage(format!("`{}` cannot be made a component: {reason}", shown_path(file)))
     })?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -144,17 +145,27 @@ fn warnings(name: &ToolName, inspection: &Inspection) -> Vec<String> {
     warnings
 }
 
-/// Returns the component of a core module that a compiler made for a world of WIT. Other files are
-/// unchanged.
-fn as_component(content: Vec<u8>) -> Result<Vec<u8>, String> {
+/// Returns the component of a core module: its world is in the module or in the directory `wit` of
+/// the project. Other files are unchanged.
+fn as_component(mut content: Vec<u8>, project: &Path) -> Result<Vec<u8>, String> {
     const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
     /// The custom section with the world.
     const WORLD: &[u8] = b"component-type";
-    let has_world = || content.windows(WORLD.len()).any(|name| name == WORLD);
-    if !content.starts_with(CORE_MODULE) || !has_world() {
+    if !content.starts_with(CORE_MODULE) {
         return Ok(content);
     }
-    let encode = || {
+    let wit = project.join("wit");
+    let has_world = content.windows(WORLD.len()).any(|name| name == WORLD);
+    if !has_world && !wit.is_dir() {
+        return Ok(content);
+    }
+    let mut encode = || {
+        if !has_world {
+            let mut resolve = Resolve::default();
+            let (package, _) = resolve.push_dir(&wit)?;
+            let world = resolve.select_world(&[package], None)?;
+            embed_component_metadata(&mut content, &resolve, world, StringEncoding::UTF8)?;
+        }
         ComponentEncoder::default()
             .module(&content)?
             .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?
@@ -162,4 +173,26 @@ fn as_component(content: Vec<u8>) -> Result<Vec<u8>, String> {
             .encode()
     };
     encode().map_err(|error| format!("{error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_modules_get_the_world_of_the_project() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = directory.path();
+        let module = b"\0asm\x01\0\0\0".to_vec();
+        assert_eq!(as_component(module.clone(), project), Ok(module.clone()));
+        fs::create_dir(project.join("wit")).unwrap();
+        let world = |text: &str| fs::write(project.join("wit/world.wit"), text).unwrap();
+        world("package a:b; world c {}");
+        let component = as_component(module.clone(), project).unwrap();
+        assert!(component.starts_with(b"\0asm\x0d\0\x01\0"), "{component:?}");
+        assert_eq!(as_component(component.clone(), project), Ok(component));
+        // The module has no such export.
+        world("package a:b; world c { export run: func(); }");
+        assert!(as_component(module, project).unwrap_err().contains("run"));
+    }
 }

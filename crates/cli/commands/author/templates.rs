@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn templates_are_filled_with_the_name() {
         let names = Names::new("word-count").unwrap();
-        for language in [Language::Rust] {
+        for language in [Language::Rust, Language::Python, Language::Javascript, Language::Go] {
             let files = files(language, &names);
             let paths: Vec<_> = files.iter().map(|file| &*file.path).collect();
             for path in ["README.md", "cases.txt", ".gitignore", ".kitbag/config.toml"] {

