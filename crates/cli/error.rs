@@ -102,6 +102,13 @@ pub(crate) enum CliError {
     /// A person did not consent, or could not be asked.
     #[error("{0}")]
     NotAgreed(String),
+    /// A program that builds a tool failed, or could not be started.
+    #[error("`{command}` {}", if source.is_some() { "cannot be started" } else { "failed" })]
+    Build {
+        command: String,
+        #[source]
+        source: Option<io::Error>,
+    },
     /// An operation failed because too few files can be opened.
     #[error("this process may have only {limit} files open at once")]
     OpenFiles {
@@ -125,6 +132,7 @@ impl CliError {
         match self {
             Self::Usage(_)
             | Self::Read { .. }
+            | Self::Build { .. }
             | Self::Trust(TrustQuestionError::Nothing { .. })
             | Self::Component(LoadError::NotFound { .. }) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,

@@ -108,6 +108,25 @@ enum Command {
     /// that wait for `kitbag trust` are skipped and named. A name in `learned`, `disabled` or
     /// `[serve] tools` without a match is a warning.
     Check(commands::tools::check::Args),
+    /// Create a project for a tool: its source, cases and grants
+    ///
+    /// The project builds as it is, and its tool reads a file, asks a question and makes a request.
+    /// The new directory is a workspace that you trust.
+    New(commands::author::new::Args),
+    /// Build a project and install its tool in the workspace
+    ///
+    /// kitbag finds the language by the files of the project, and runs the compiler of that language
+    /// with your rights. The component is copied to .kitbag/tools. In a workspace that you trust,
+    /// it runs immediately.
+    Build(commands::author::build::Args),
+    /// Build a project, run its cases and show differences
+    ///
+    /// A case is a call and its expected answer, in cases.txt or in files in cases/. The tool
+    /// reads only the files of its case, and its requests are answered only with the responses of
+    /// its case: no connection is opened.
+    Test(commands::author::test::Args),
+    /// Build a project and run its cases after each change
+    Dev(commands::author::dev::Args),
     /// Check the installation, and print what to paste into a bug report
     ///
     /// Each check is a line with `ok`, `warning` or `error`, and the way out: directories and their
@@ -241,6 +260,10 @@ fn run(cli: Cli) -> Exit {
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),
+        Command::New(args) => args.run(global),
+        Command::Build(args) => args.run(&global),
+        Command::Test(args) => args.run(&global),
+        Command::Dev(args) => args.run(&global),
         Command::Doctor(args) => args.run(&global),
         Command::Prompt(args) => args.run(global),
         Command::Export(args) => args.run(global),

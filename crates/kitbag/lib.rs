@@ -38,6 +38,9 @@ mod requests;
 mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
+#[cfg(feature = "servers")]
+mod servers_of_program;
+mod tool_config;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -84,6 +87,9 @@ pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
+#[cfg(feature = "servers")]
+pub use servers_of_program::AddServerError;
+pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.
@@ -131,6 +137,8 @@ pub struct Builder {
     component: Option<ComponentTool>,
     script: Option<ScriptFile>,
     bytes_tools: Vec<(String, Arc<[u8]>)>,
+    /// The settings of tools, as the text of a configuration file.
+    tool_configs: Option<String>,
 }
 
 #[derive(Default)]
@@ -148,18 +156,6 @@ pub enum BuildError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// A tool that the program provides is invalid.
-    #[error(transparent)]
-    Tool(#[from] ToolboxError),
-}
-
-/// Why the tools of a server were not added.
-#[cfg(feature = "servers")]
-#[derive(Debug, thiserror::Error)]
-pub enum AddServerError {
-    /// The server did not start.
-    #[error(transparent)]
-    Server(#[from] kitbag_servers::ServerError),
-    /// A tool cannot have its name.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
 }
@@ -263,29 +259,6 @@ impl Kitbag {
     ) -> Result<(), ToolboxError> {
         self.toolbox = self.toolbox.with_component(name, bytes)?;
         Ok(())
-    }
-
-    /// Starts an MCP server and adds its tools, each as `NAME_TOOL`. Returns their names. The
-    /// server runs with the given address until it is idle for ten minutes, and starts again for
-    /// the next call. A tool whose definition differs then is refused.
-    ///
-    /// Tools of servers that a person may choose belong into the configuration, which records what
-    /// the person agreed to.
-    ///
-    /// # Errors
-    ///
-    /// [`AddServerError`] if the server does not start, or a tool cannot have its name.
-    #[cfg(feature = "servers")]
-    pub async fn add_server(
-        &mut self,
-        name: policy::server::ServerName,
-        address: policy::server::ServerAddress,
-    ) -> Result<Vec<ToolName>, AddServerError> {
-        let target = self.toolbox.target_of(&name, address.into());
-        let listing = self.toolbox.list_server(&target).await?;
-        let (toolbox, names) = self.toolbox.with_server_tools(&target, &listing)?;
-        self.toolbox = toolbox;
-        Ok(names)
     }
 
     /// Removes a tool that this program added, here or with the builder.
@@ -657,6 +630,7 @@ impl Builder {
                 .iter()
                 .flat_map(|(name, _)| ToolName::new(name))
                 .collect(),
+            program: self.tool_configs.clone(),
             isolates_own: self.isolates_own,
             is_server: self.is_server,
             served_tools: self.served_tools.clone(),

@@ -1,6 +1,7 @@
 //! One file per command, in a folder per subject. The doc comments of the arguments are the help
 //! text.
 
+pub(crate) mod author;
 pub(crate) mod consent;
 pub(crate) mod data;
 pub(crate) mod doctor;
