@@ -131,6 +131,8 @@ pub struct Builder {
     component: Option<ComponentTool>,
     script: Option<ScriptFile>,
     bytes_tools: Vec<(String, Arc<[u8]>)>,
+    #[cfg(feature = "servers")]
+    servers: Vec<(policy::server::ServerName, policy::server::ServerAddress)>,
 }
 
 #[derive(Default)]
@@ -150,6 +152,10 @@ pub enum BuildError {
     /// A tool that the program provides is invalid.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
+    /// The tools of a server of the program were not added.
+    #[cfg(feature = "servers")]
+    #[error(transparent)]
+    Server(#[from] AddServerError),
 }
 
 /// Why the tools of a server were not added.
@@ -162,6 +168,9 @@ pub enum AddServerError {
     /// A tool cannot have its name.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
+    /// The system has no thread for the server.
+    #[error(transparent)]
+    Call(#[from] host::CallError),
 }
 
 type OnQuestion =
@@ -265,8 +274,8 @@ impl Kitbag {
         Ok(())
     }
 
-    /// Starts an MCP server and adds its tools, each as `NAME_TOOL`. Returns their names. The
-    /// server runs with the given address until it is idle for ten minutes, and starts again for
+    /// Starts an MCP server and adds its tools, each as `NAME_TOOL`, as [`Builder::server`] does
+    /// before the start of the program. Returns their names. The server runs with the given address until it is idle for ten minutes, and starts again for
     /// the next call. A tool whose definition differs then is refused.
     ///
     /// Tools of servers that a person may choose belong into the configuration, which records what
@@ -562,6 +571,23 @@ impl Builder {
         self
     }
 
+    /// Adds the tools of an MCP server, each as `NAME_TOOL`. [`build`](Self::build) starts the
+    /// server and waits until it has listed its tools. It then runs until it is idle for ten
+    /// minutes, and starts again for the next call. A tool whose definition differs then is refused.
+    ///
+    /// Tools of servers that a person may choose belong into the configuration, which records what
+    /// the person agreed to.
+    #[cfg(feature = "servers")]
+    #[must_use]
+    pub fn server(
+        mut self,
+        name: policy::server::ServerName,
+        address: policy::server::ServerAddress,
+    ) -> Self {
+        self.servers.push((name, address));
+        self
+    }
+
     /// Returns the path of the workspace with links resolved, without reading its files.
     ///
     /// # Errors
@@ -577,8 +603,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Config`] lists all mistakes in the user config, and [`BuildError::Tool`]
-    /// describes a mistake in a tool of this program.
+    /// [`BuildError::Config`] lists all mistakes in the user config. [`BuildError::Tool`] describes a
+    /// mistake in a tool of this program, and `BuildError::Server` a server that does not start.
     pub fn build(mut self) -> Result<Kitbag, BuildError> {
         self.find_cache();
         let config = kitbag_config::load_isolated(&self.sources(&declarations()))?;
@@ -617,6 +643,8 @@ impl Builder {
         {
             components.push((name.to_string(), bytes));
         }
+        #[cfg(feature = "servers")]
+        let servers = std::mem::take(&mut self.servers);
         let mut kitbag = self.with_config(config);
         for (name, bytes) in components {
             errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
@@ -626,6 +654,12 @@ impl Builder {
                 Ok(toolbox) => kitbag.toolbox = toolbox,
                 Err(error) => errors.push(error.into()),
             }
+        }
+        #[cfg(feature = "servers")]
+        for (name, address) in servers {
+            let added = Host::block_on(|| kitbag.add_server(name, address));
+            let added = added.map_err(AddServerError::from).flatten();
+            errors.extend(added.err().map(BuildError::Server));
         }
         (kitbag, errors)
     }

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use kitbag_http::{Client, ClientOptions, Nameservers};
 use kitbag_policy::server::{Era, RemoteServer, ServerAddress, ServerName};
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
 use kitbag_secrets::{CallEnd, ReadError, ReadSecret, SecretValue, Secrets};
 use kitbag_servers::{
     CallEvents, ServerCall, ServerTarget, Servers, ServersOptions, TargetSecrets,
 };
+use kitbag_test_servers::Dns;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -111,7 +113,7 @@ async fn a_remote_server_is_called_with_its_secret() {
         in_body: false,
     };
     let headers = vec![("X-Org".to_owned(), "5".to_owned())];
-    let remote = RemoteServer { url, secret: Some(name), headers };
+    let remote = RemoteServer { url, secret: Some(name), headers, addresses: Vec::new() };
     let target = ServerTarget {
         name: ServerName::new("remote").unwrap(),
         address: Arc::new(ServerAddress::Remote(remote)),
@@ -142,18 +144,53 @@ async fn an_unreachable_server_is_named_with_the_reason() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    let remote = RemoteServer { url: url.clone(), secret: None, headers: Vec::new() };
-    let target = ServerTarget {
+    let target = target(&url, &[]);
+    let servers = Servers::new(ServersOptions::default());
+    let error = servers.list(&target).await.unwrap_err().to_string();
+    let expected =
+        format!("the server `remote` did not start: cannot connect to `{}`", &url[..url.len() - 4]);
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+/// Returns a server without a secret.
+fn target(url: &str, addresses: &[&str]) -> ServerTarget {
+    let remote = RemoteServer {
+        url: url.to_owned(),
+        secret: None,
+        headers: Vec::new(),
+        addresses: addresses.iter().map(|block| block.parse().unwrap()).collect(),
+    };
+    ServerTarget {
         name: ServerName::new("remote").unwrap(),
         address: Arc::new(ServerAddress::Remote(remote)),
         era: None,
         idle: ServerTarget::IDLE,
         secrets: TargetSecrets::default(),
         deny: Arc::default(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_have_private_addresses_only_if_configured() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://mcp.corp.test:{}/mcp", listener.local_addr().unwrap().port());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::default()));
+        }
+    });
+    let dns = Dns::of(&[("mcp.corp.test", &[&["127.0.0.1"]])]);
+    let http = || {
+        let nameservers = Nameservers::These(vec![dns.address()]);
+        Client::new(ClientOptions { nameservers, ..ClientOptions::default() })
     };
-    let servers = Servers::new(ServersOptions::default());
-    let error = servers.list(&target).await.unwrap_err().to_string();
-    let expected =
-        format!("the server `remote` did not start: cannot connect to `{}`", &url[..url.len() - 4]);
-    assert!(error.starts_with(&expected), "{error}");
+    let list = async |addresses: &[&str]| {
+        let servers = Servers::new(ServersOptions { http: http(), ..ServersOptions::default() });
+        servers.list(&target(&url, addresses)).await
+    };
+    for addresses in [&[][..], &["10.0.0.0/8"]] {
+        let refused = list(addresses).await.unwrap_err().to_string();
+        assert!(refused.contains("127.0.0.1"), "{refused}");
+    }
+    assert_eq!(list(&["127.0.0.0/8"]).await.unwrap().tools.len(), 1);
 }
