@@ -123,6 +123,8 @@ impl From<BuildError> for CliError {
         match error {
             BuildError::Config(errors) => errors.into(),
             BuildError::Tool(error) => error.into(),
+            #[cfg(feature = "servers")]
+            BuildError::Server(error) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -39,7 +39,7 @@ mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
 #[cfg(feature = "servers")]
-mod servers_of_program;
+mod program_servers;
 mod tool_config;
 mod trust_question;
 
@@ -88,7 +88,7 @@ pub use places::Places;
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 #[cfg(feature = "servers")]
-pub use servers_of_program::AddServerError;
+pub use program_servers::AddServerError;
 pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
@@ -139,6 +139,8 @@ pub struct Builder {
     bytes_tools: Vec<(String, Arc<[u8]>)>,
     /// The settings of tools, as the text of a configuration file.
     tool_configs: Option<String>,
+    #[cfg(feature = "servers")]
+    servers: Vec<(policy::server::ServerName, policy::server::ServerAddress)>,
 }
 
 #[derive(Default)]
@@ -158,6 +160,10 @@ pub enum BuildError {
     /// A tool that the program provides is invalid.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
+    /// The tools of a server of the program were not added.
+    #[cfg(feature = "servers")]
+    #[error(transparent)]
+    Server(#[from] AddServerError),
 }
 
 type OnQuestion =
@@ -419,7 +425,7 @@ impl Builder {
     /// `[serve] memory`, and offers only the tools in `[serve] tools`. Default: no limit, and every
     /// enabled tool.
     #[must_use]
-    pub fn server(mut self) -> Self {
+    pub fn as_server(mut self) -> Self {
         self.is_server = true;
         self
     }
@@ -434,7 +440,7 @@ impl Builder {
     }
 
     /// Offers only the tools whose names match one of these names or globs, overriding
-    /// `[serve] tools`; for a [`server`](Self::server).
+    /// `[serve] tools`; for a [`as_server`](Self::as_server).
     #[must_use]
     pub fn served_tools(mut self, patterns: Sourced<Vec<String>>) -> Self {
         self.served_tools = Some(patterns);
@@ -550,8 +556,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Config`] lists all mistakes in the user config, and [`BuildError::Tool`]
-    /// describes a mistake in a tool of this program.
+    /// [`BuildError::Config`] lists all mistakes in the user config. [`BuildError::Tool`] describes a
+    /// mistake in a tool of this program, and `BuildError::Server` a server that does not start.
     pub fn build(mut self) -> Result<Kitbag, BuildError> {
         self.find_cache();
         let config = kitbag_config::load_isolated(&self.sources(&declarations()))?;
@@ -590,6 +596,8 @@ impl Builder {
         {
             components.push((name.to_string(), bytes));
         }
+        #[cfg(feature = "servers")]
+        let servers = std::mem::take(&mut self.servers);
         let mut kitbag = self.with_config(config);
         for (name, bytes) in components {
             errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
@@ -599,6 +607,12 @@ impl Builder {
                 Ok(toolbox) => kitbag.toolbox = toolbox,
                 Err(error) => errors.push(error.into()),
             }
+        }
+        #[cfg(feature = "servers")]
+        for (name, address) in servers {
+            let added = Host::block_on(|| kitbag.add_server(name, address));
+            let added = added.map_err(AddServerError::from).flatten();
+            errors.extend(added.err().map(BuildError::Server));
         }
         (kitbag, errors)
     }

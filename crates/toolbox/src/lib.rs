@@ -38,7 +38,9 @@ pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use sources::server::reach as server_reach;
-pub use sources::server_items::{PromptRole, ServerItem, ServerSubject};
+pub use sources::server_items::{
+    ItemChange, ItemSubscription, PromptRole, ServerItem, ServerSubject,
+};
 
 #[cfg(test)]
 mod tests;

@@ -46,7 +46,10 @@ impl Args {
             return Err(CliError::Usage(format!("no tool or toolset is named `{name}`{meant}")));
         }
         match global.json {
-            true => output::json(&summaries.into_iter().map(as_json).collect())?,
+            true => {
+                let tools = summaries.into_iter().map(|tool| as_json(tool, toolbox));
+                output::json(&tools.collect())?;
+            }
             false => output::data(&self.as_text(toolbox, summaries))?,
         }
         Ok(Exit::Done)
@@ -160,8 +163,12 @@ fn is_known(name: &str, toolbox: &Toolbox) -> bool {
         || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
 }
 
-fn as_json(tool: Summary) -> serde_json::Value {
-    json!({
+fn as_json(tool: Summary, toolbox: &Toolbox) -> serde_json::Value {
+    let omitted = match tool.lane {
+        Some(Lane::Functions) => toolbox.omissions(&tool.name),
+        _ => Vec::new(),
+    };
+    let mut object = json!({
         "name": tool.name,
         "source": tool.source,
         "lane": tool.lane,
@@ -170,7 +177,11 @@ fn as_json(tool: Summary) -> serde_json::Value {
         "unavailable": tool.unavailable,
         "disabled": tool.disabled.map(|reason| reason.to_string()),
         "description": tool.description,
-    })
+    });
+    if !omitted.is_empty() {
+        object["omitted"] = json!(omitted);
+    }
+    object
 }
 
 /// Note on tools that need a workspace.

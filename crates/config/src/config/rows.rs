@@ -275,6 +275,10 @@ impl Rows {
                             headers.map(|(name, value)| (name, Value::from(value))).collect(),
                         );
                     }
+                    if !remote.addresses.is_empty() {
+                        let addresses = remote.addresses.iter();
+                        row("addresses", addresses.map(ToString::to_string).collect());
+                    }
                 }
             }
         }

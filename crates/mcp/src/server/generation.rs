@@ -20,6 +20,8 @@ pub(crate) struct Changes {
     /// Changes of the documents of a topic, by the topic's id.
     pub(crate) topics: BTreeMap<String, u64>,
     pub(crate) components: u64,
+    /// The last change of each resource of a server with a subscription, by its URI.
+    pub(crate) server_resources: BTreeMap<String, u64>,
     pub(crate) trust: u64,
     /// Changes of the people who have a token.
     pub(crate) people: u64,

@@ -193,7 +193,7 @@ impl ServerHandler for Handler {
                     if now.resources != seen.resources {
                         peer.notify_resource_list_changed().await?;
                     }
-                    for uri in subscriptions.updated(&seen, &now) {
+                    for uri in subscriptions.updated(&session, &seen, &now) {
                         let updated = ResourceUpdatedNotificationParam::new(uri);
                         peer.notify_resource_updated(updated).await?;
                     }
@@ -217,6 +217,7 @@ impl ServerHandler for Handler {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = self.session.server.changes();
         let mut seen = changes.borrow_and_update().clone();
+        let _at_servers = subscription::at_servers(&self.session, context.accepted());
         loop {
             let now = tokio::select! {
                 now = next(&mut changes, self.session.server.closing()) => now,
@@ -236,7 +237,7 @@ impl ServerHandler for Handler {
                     sink.notify_resource_list_changed().await?;
                 }
                 for uri in accepted.resource_subscriptions.iter().flatten() {
-                    if subscription::is_updated(uri, &seen, &now) {
+                    if subscription::is_updated(&self.session, uri, &seen, &now) {
                         sink.notify_resource_updated(uri).await?;
                     }
                 }
