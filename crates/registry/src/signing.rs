@@ -1,5 +1,9 @@
 //! Signing with a key.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SystemRandom;
@@ -8,11 +12,15 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::json;
 use sigstore_verify::types::pae;
+use zeroize::Zeroizing;
 
 use crate::digest::Sha256Digest;
 use crate::error::RegistryError;
 use crate::push::{NewArtifact, NewLayer};
 use crate::signature::{BUNDLE_TYPE, SIGNED, Signer};
+
+/// Maximum size of a key's file.
+const FILE_BYTES: u64 = 64 << 10;
 
 /// The type of statements in bundles.
 const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
@@ -29,6 +37,19 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
+    /// Reads a key from a file, as [`Self::from_pem`].
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Key`] if the file cannot be read.
+    pub fn read(path: &Path) -> Result<Self, RegistryError> {
+        let name = path.display().to_string();
+        let mut pem = Zeroizing::new(Vec::new());
+        let read = File::open(path).and_then(|file| file.take(FILE_BYTES).read_to_end(&mut pem));
+        read.map_err(|error| RegistryError::Key(format!("`{name}` cannot be read: {error}")))?;
+        Self::from_pem(&name, &pem)
+    }
+
     /// Parses a key in PEM: `PRIVATE KEY`, which is PKCS #8 without a passphrase.
     ///
     /// # Errors

@@ -20,7 +20,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::digest::Sha256Digest;
 use crate::error::RegistryError;
-use crate::registry::Access;
+use crate::reference::UrlReference;
+use crate::registry::{Access, check_digest};
 
 /// The time for one request, with its redirects and its body.
 const TIME: Duration = Duration::from_secs(600);
@@ -90,6 +91,23 @@ impl Web {
         let outgoing =
             Outgoing { method: "GET", url, headers: Vec::new(), body: None, limit, follows: true };
         self.send(outgoing, host, access)
+    }
+
+    /// Reads the component at a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError`] if the component does not have the digest in the reference.
+    pub fn component(
+        &self,
+        of: &UrlReference,
+        access: Access,
+        limit: ByteSize,
+    ) -> Result<Bytes, RegistryError> {
+        let host = of.host();
+        let answer = self.get(&of.url, &host, access, limit.as_u64())?.success(&host)?;
+        check_digest(&answer, of.digest)?;
+        Ok(answer.body)
     }
 
     /// Sends a request and reads the whole answer. `host` is the only one that may be on this
