@@ -15,6 +15,7 @@ use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
 use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
+use kitbag_registry::RegistryError;
 use serde_json::{Value, json};
 
 use crate::exit::{self, Exit};
@@ -96,6 +97,9 @@ pub(crate) enum CliError {
     /// An error with a more specific hint.
     #[error("{error}")]
     Hinted { error: Box<CliError>, hint: String },
+    /// A tool cannot be pulled, pushed or verified.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
@@ -152,6 +156,16 @@ impl CliError {
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
+            Self::Registry(error) => match error {
+                RegistryError::NotFound { .. }
+                | RegistryError::Invalid { .. }
+                | RegistryError::Key(_) => ErrorKind::Usage,
+                RegistryError::Digest { .. }
+                | RegistryError::Size { .. }
+                | RegistryError::Signature(_) => ErrorKind::Changed,
+                RegistryError::Private { .. } => ErrorKind::Untrusted,
+                _ => ErrorKind::Inaccessible,
+            },
             Self::Output(_) | Self::Save { .. } => ErrorKind::Output,
             Self::OpenFiles { .. } => ErrorKind::OpenFiles,
             Self::Hinted { error, .. } => error.kind(),

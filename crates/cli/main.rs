@@ -92,6 +92,16 @@ enum Command {
     Update(commands::consent::update::Args),
     /// Remove an added tool
     Remove(commands::consent::remove::Args),
+    /// Find tools in an index
+    ///
+    /// An index is a JSON file, or an artifact in a registry that contains it. An artifact must be
+    /// named with its digest.
+    Search(commands::registry::search::Args),
+    /// Push a component to a registry, and sign it
+    ///
+    /// The artifact has the layout of the CNCF for Wasm, which other programs also read. The command
+    /// prints the digest, by which other people can pin it.
+    Push(commands::registry::push::Args),
     /// Write a built-in tool as a local tool
     ///
     /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
@@ -257,6 +267,8 @@ fn run(cli: Cli) -> Exit {
         Command::Add(args) => args.run(global),
         Command::Update(args) => args.run(global),
         Command::Remove(args) => args.run(global),
+        Command::Search(args) => args.run(global),
+        Command::Push(args) => args.run(global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),

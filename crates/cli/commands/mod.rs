@@ -6,6 +6,7 @@ pub(crate) mod consent;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod print;
+pub(crate) mod registry;
 #[cfg(feature = "serve")]
 pub(crate) mod server;
 pub(crate) mod tools;

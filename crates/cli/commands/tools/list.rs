@@ -94,8 +94,10 @@ impl Args {
             });
         }
         let omitted = omitted(toolbox, &summaries);
+        let unsigned = unsigned(toolbox, &summaries);
         text.push_str(&Group::new(summaries).shown(OWN));
         text.push_str(&omitted);
+        text.push_str(&unsigned);
         text.push_str(&self.servers(toolbox));
         // Reasons common to all toolsets are shown once.
         let tools = toolbox.config().tools.values();
@@ -105,6 +107,22 @@ impl Args {
             text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
         }
         text
+    }
+}
+
+/// Names the tools that were downloaded without a signature.
+fn unsigned(toolbox: &Toolbox, summaries: &[Summary]) -> String {
+    let is_unsigned = |tool: &&Summary| {
+        let tool = toolbox.config().tools.get(&tool.name).map(|tool| &tool.source.value);
+        let Some(ToolSource::Local(local)) = tool else { return false };
+        let download = local.recorded.as_ref().and_then(|it| it.tool.download.as_ref());
+        download.is_some_and(|download| download.signer.is_none())
+    };
+    let names: Vec<_> =
+        summaries.iter().filter(is_unsigned).map(|tool| tool.name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("  downloaded and unsigned: {}\n", names.join(", ")),
     }
 }
 

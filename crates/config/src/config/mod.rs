@@ -9,6 +9,7 @@ mod output;
 mod parameters;
 mod person;
 mod record;
+mod registry;
 pub(crate) mod rows;
 mod secret_files;
 mod secrets;
@@ -26,7 +27,8 @@ pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use person::{Person, PersonName, PersonNameError};
-pub use record::{LockedManifest, LockedTool, Recorded};
+pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
+pub use record::{LockedDownload, LockedManifest, LockedTool, Recorded};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
@@ -105,6 +107,8 @@ pub struct Config {
     pub deny: Sourced<Arc<Deny>>,
     /// The connections of tools, set in the user config only.
     pub network: Network,
+    /// Registries of tools, set in the user config only.
+    pub registries: Registries,
     /// The audit log, set in the user config only.
     pub audit: Audit,
     /// The approval rule for tools without a rule of their own in the user config. `None`: no call
@@ -194,6 +198,12 @@ impl Config {
             }
         }
         paths.files.extend(self.network.roots.iter().map(|roots| roots.value.path.clone()));
+        paths.files.extend(self.registries.trust_root.iter().map(|root| root.value.path.clone()));
+        let signers = self.registries.rules.iter().filter_map(|rule| rule.signed_by.as_ref());
+        paths.files.extend(signers.flat_map(|list| &list.value).filter_map(|it| match it {
+            AcceptedSigner::Key(key) => Some(key.path.clone()),
+            AcceptedSigner::Identity { .. } => None,
+        }));
         paths.files.extend(self.programs());
         paths.files.extend_from_slice(&self.tool_links);
         paths.granted.push(self.root.value.clone());

@@ -10,6 +10,7 @@ pub(crate) mod invalid_keys;
 pub(crate) mod key;
 mod limits;
 pub(crate) mod parse;
+mod registry;
 pub(crate) mod schema;
 mod secrets;
 mod server;
@@ -23,6 +24,7 @@ pub(crate) use grants::{
     ToolsConfig, VariableConfig, grants_writing,
 };
 pub(crate) use limits::LimitsConfig;
+pub(crate) use registry::{RegistryRuleConfig, SignerConfig};
 pub(crate) use secrets::{PlaceholderPart, SecretConfig};
 pub(crate) use server::{ConfineConfig, ServerConfig, ServerVariableConfig};
 pub(crate) use tool::{ParameterConfig, ScriptConfig, SourceConfig, ToolConfig};
@@ -32,6 +34,7 @@ use serde::Deserialize;
 
 use approve::ApproveTable;
 use limits::CeilingConfig;
+use registry::RegistryConfig;
 use secrets::SecretStoreConfig;
 
 use crate::config::{AuditSync, NameResolution, ScreenAction};
@@ -71,6 +74,13 @@ pub(crate) struct ConfigFile {
     /// The workspaces that you trust by path. User config only.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
+    /// Search for tools, registries of packages, and authorities for signatures. User config only.
+    #[schemars(title = "Search and packages")]
+    pub(crate) registry: Option<RegistryConfig>,
+    /// Registries by pattern: a host, such as `ghcr.io`, or a host and a path with `*` for one level
+    /// and `**` for any number, such as `ghcr.io/org/*`. User config only.
+    #[schemars(title = "Registries")]
+    pub(crate) registries: Option<Table<RegistryRuleConfig>>,
     /// Your secrets, by name: the source of each value and its destinations. User config only.
     #[schemars(title = "Secrets")]
     pub(crate) secrets: Option<Table<SecretConfig>>,

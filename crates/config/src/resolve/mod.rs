@@ -91,6 +91,9 @@ pub(crate) fn resolve(
     let network = report.of_key("network", |report| {
         user::network::network(&configs, sources.variables, &bases, report)
     });
+    let registries = report.of_key("registries", |report| {
+        user::registry::registries(&configs, &secrets, &bases, report)
+    });
     let audit = report.of_key("audit.size", |report| user::audit::audit(&configs, report));
     let output = report.of_key("output", |report| user::output::output(&configs, report));
     let secret_store = report.of_key("secret_store", |report| {
@@ -206,6 +209,7 @@ pub(crate) fn resolve(
         grant_ceiling,
         deny,
         network,
+        registries,
         audit,
         approve_default,
         approve_classes,

@@ -68,6 +68,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         warnings: _,
         unmatched: _,
         absent: _,
+        registries: _,
     } = now;
     let mut changes = TrustChanges::default();
     for name in servers.keys().chain(then.servers.keys()).collect::<BTreeSet<_>>() {
