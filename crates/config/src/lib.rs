@@ -58,7 +58,7 @@ pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdv
 pub use config::rows::Row;
 pub use config::{
     Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
-    ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
+    ConfiguredServer, ConfiguredTool, Discovery, DiscoveryMode, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
     LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
     Parameters, Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile,
     ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
