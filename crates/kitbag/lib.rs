@@ -33,13 +33,13 @@
 
 mod builtins;
 mod places;
+#[cfg(feature = "servers")]
+mod program_servers;
 mod proposal;
 mod requests;
 mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
-#[cfg(feature = "servers")]
-mod program_servers;
 mod tool_config;
 mod trust_question;
 
@@ -84,11 +84,11 @@ pub use kitbag_toolbox::{
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
+#[cfg(feature = "servers")]
+pub use program_servers::AddServerError;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
-#[cfg(feature = "servers")]
-pub use program_servers::AddServerError;
 pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 

@@ -9,6 +9,7 @@ mod audit;
 mod builtins;
 mod call;
 pub mod consent;
+pub mod discovery;
 mod error;
 mod pipeline;
 mod registry;

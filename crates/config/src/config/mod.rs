@@ -3,6 +3,7 @@
 mod audit;
 mod command;
 mod directory;
+mod discovery;
 mod grants;
 mod network;
 mod output;
@@ -21,14 +22,15 @@ mod trust;
 pub use audit::{Audit, AuditSync};
 pub use command::{CommandTemplate, ComponentCall, Template};
 pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
+pub use discovery::{Discovery, DiscoveryMode};
 pub use grants::ConfiguredGrants;
 pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use person::{Person, PersonName, PersonNameError};
-pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
 pub use record::{LockedDownload, LockedManifest, LockedTool, Recorded};
+pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
@@ -134,6 +136,8 @@ pub struct Config {
     /// The time after which a session over HTTP ends if its client sends nothing and has no
     /// stream open. Default 30 minutes.
     pub session_idle: Sourced<Duration>,
+    /// How a server offers many tools and large results.
+    pub discovery: Discovery,
     /// The handling of arguments that a tool's schema does not have, in calls by a client, a
     /// program or a tool.
     pub unknown_arguments: Sourced<UnknownArguments>,

@@ -10,8 +10,9 @@ use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    AcceptedSigner, CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance,
-    Parameter, Parameters, Registries, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
+    AcceptedSigner, CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool,
+    LeakAllowance, Parameter, Parameters, Registries, RootFile, SecretStoreKind, Template,
+    ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
@@ -117,6 +118,11 @@ impl Config {
                 UnknownArguments::Refuse => "error".into(),
             }
         });
+        let (serve, discovery) = (root.key("serve"), &self.discovery);
+        rows.add(serve.key("discovery"), &discovery.mode, |mode| mode.as_str().into());
+        rows.add(serve.key("tool_tokens"), &discovery.tool_tokens, |tokens| (*tokens).into());
+        rows.add(serve.key("pinned"), &discovery.pinned, |globs| globs.as_slice().into());
+        rows.size(serve.key("result_size"), &discovery.result_size);
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
         for (name, switch) in &self.toolsets.switches {

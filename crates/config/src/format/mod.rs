@@ -29,6 +29,8 @@ pub(crate) use secrets::{PlaceholderPart, SecretConfig};
 pub(crate) use server::{ConfineConfig, ServerConfig, ServerVariableConfig};
 pub(crate) use tool::{ParameterConfig, ScriptConfig, SourceConfig, ToolConfig};
 
+use std::num::NonZeroU64;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -37,7 +39,7 @@ use limits::CeilingConfig;
 use registry::RegistryConfig;
 use secrets::SecretStoreConfig;
 
-use crate::config::{AuditSync, NameResolution, ScreenAction};
+use crate::config::{AuditSync, DiscoveryMode, NameResolution, ScreenAction};
 use crate::format::span::{BoolOr, Table, Written};
 use crate::layers::toolsets::TOOLSETS;
 
@@ -277,6 +279,21 @@ pub(crate) struct ServeConfig {
     /// `error` in any file takes effect.
     #[schemars(extend("default" = "drop"))]
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
+    /// How tools are offered: `all` lists every tool; `search` lists the pinned tools, `find_tools`
+    /// and `call_tool`; `auto` does the latter if the definitions need more than `tool_tokens`.
+    #[schemars(extend("default" = "auto"))]
+    pub(crate) discovery: Option<Written<DiscoveryMode>>,
+    /// The tokens of all definitions up to which `auto` lists every tool. `kitbag list --cost`
+    /// prints them.
+    #[schemars(extend("default" = 16000))]
+    pub(crate) tool_tokens: Option<Written<NonZeroU64>>,
+    /// The tools that are listed in any case: names, or globs such as `search_*`.
+    #[schemars(extend("default" = [], "examples" = [["read_file", "search_*"]]))]
+    pub(crate) pinned: Option<Written<Vec<Written<String>>>>,
+    /// The size of text, at least `8KiB`, above which the result of a call is kept for the session,
+    /// and its start is sent: a number and a unit, such as `64KiB`.
+    #[schemars(extend("default" = "64KiB"))]
+    pub(crate) result_size: Option<Written<String>>,
     /// The people who may use a server over HTTP, each with a token, by name. `kitbag token add
     /// NAME` writes this table. User config only.
     #[schemars(title = "Tokens")]

@@ -3,6 +3,7 @@
 
 mod ceiling;
 mod context;
+mod discovery;
 mod grants;
 mod isolate;
 mod limits;
@@ -177,6 +178,9 @@ pub(crate) fn resolve(
     isolate::memory(&context, &mut server_memory, report);
     let mut unmatched = context.switches.unmatched(sources.builtins);
     serve::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    let discovery = report.of_key("serve.discovery", |report| {
+        discovery::discovery(&configs, &tools, &mut unmatched, report)
+    });
     let people = report.of_key("serve.tokens", |report| {
         user::people::people(&configs, own_file, &tools, &mut unmatched, report)
     });
@@ -221,6 +225,7 @@ pub(crate) fn resolve(
         allowed_leaks,
         server_memory,
         session_idle,
+        discovery,
         unknown_arguments,
         people,
         toolsets,

@@ -162,6 +162,12 @@ impl Generation {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns whether a name may be that of one of the server's own tools: no configured tool has
+    /// it.
+    pub(crate) fn may_be_own_tool(&self, name: &str) -> bool {
+        !self.toolbox.config().tools.contains_key(name)
+    }
+
     /// Records that a tool was loaded, also for people with their own tools, and in the generation
     /// that has since replaced this one.
     pub(crate) fn learned(&self, server: &Server, name: &str) {

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::background::Background;
 use crate::server::generation::{Changes, Generation, GenerationPrecompile};
 use crate::server::keep_awake::KeepAwake;
+use crate::session::kept_results::KeptResults;
 use crate::session::state_codec::StateCodec;
 use crate::telemetry::metrics::Metrics;
 
@@ -54,6 +55,7 @@ struct ServerState {
     closing: CancellationToken,
     keep_awake: KeepAwake,
     background: Arc<Background>,
+    kept_results: KeptResults,
     /// True once a client has started a session.
     has_client: AtomicBool,
     #[cfg(feature = "otlp")]
@@ -97,6 +99,7 @@ impl Server {
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
             background: Arc::default(),
+            kept_results: KeptResults::default(),
             has_client: AtomicBool::new(false),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
@@ -215,6 +218,10 @@ impl Server {
 
     pub(crate) fn background(&self) -> &Arc<Background> {
         &self.0.background
+    }
+
+    pub(crate) fn kept_results(&self) -> &KeptResults {
+        &self.0.kept_results
     }
 
     pub(crate) fn keep_awake(&self) -> &KeepAwake {

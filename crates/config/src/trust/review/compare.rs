@@ -47,6 +47,8 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         secret_store: _,
         allowed_leaks: _,
         session_idle: _,
+        // Gives no access.
+        discovery: _,
         people: _,
         own_file: _,
         private: _,
