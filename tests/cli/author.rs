@@ -216,7 +216,7 @@ probe {"do":"write","path":"notes.txt","text":"x"}
 
 grant write
 probe {"do":"write","path":"new.txt","text":"x"}
-= write new.txt: 1 bytes
+= write new.txt: 1 byte
 
 # Other files, variables and preopens do not exist.
 probe {"do":"read","path":"secret.txt"}
@@ -243,7 +243,7 @@ fn requests_of_cases_have_only_recorded_responses() {
         "word-count/cases.txt",
         r#"http GET https://example.com/a 200 {"a":1}
 request {"url":"https://example.com/a"}
-= {"status":200,"headers":[["content-type","application/json"],["content-length","7"],["connection","close"]],"body":"{\"a\":1}"}
+= {"body":"{\"a\":1}","headers":[["content-type","application/json"],["content-length","7"]],"status":200}
 request {"url":"https://example.com/b"}
 request {"url":"https://other.example/"}
 "#,
@@ -253,7 +253,9 @@ request {"url":"https://other.example/"}
     let failed = test["failed"].as_array().unwrap();
     assert_eq!(failed.len(), 2, "{test:#}");
     for failure in failed {
-        assert!(failure["difference"].to_string().contains("denied"), "{failure:#}");
+        assert!(failure["difference"].to_string().contains("HttpRequestDenied"), "{failure:#}");
+        let note = failure["notes"][0].as_str().unwrap();
+        assert!(note.starts_with("no response is recorded for this request: "), "{failure:#}");
     }
 }
 
