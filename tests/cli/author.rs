@@ -346,7 +346,7 @@ fn new_rust_projects_build_and_pass_their_cases() {
     assert_eq!((test.code, &*test.stdout), (0, "6 passed, 0 failed\n"), "{test:?}");
     let described = author.run("word-count", &["describe", "word_count", "--json"]).json();
     assert_eq!(
-        described["inputSchema"]["properties"],
+        described["inputSchema"]["value"]["properties"],
         json!({
             "path": { "description": "File, relative to the workspace.", "type": "string" },
             "url": { "description": "URL to read instead of a file.", "type": "string" },
