@@ -59,8 +59,7 @@ impl ToolConfig {
     #[must_use]
     pub fn directory(mut self, host: impl AsRef<Path>, guest: &str, access: Access) -> Self {
         let host = quoted(&host.as_ref().to_string_lossy());
-        let grant =
-            format!("{{ host = {host}, guest = {}, mode = \"{access}\" }}", quoted(guest));
+        let grant = format!("{{ host = {host}, guest = {}, mode = \"{access}\" }}", quoted(guest));
         self.directories.get_or_insert_default().push(grant);
         self
     }
@@ -76,8 +75,7 @@ impl ToolConfig {
     #[must_use]
     pub fn http_methods(mut self, pattern: &str, methods: &[&str]) -> Self {
         let methods: Vec<_> = methods.iter().map(|method| quoted(method)).collect();
-        let grant =
-            format!("{{ url = {}, methods = [{}] }}", quoted(pattern), methods.join(", "));
+        let grant = format!("{{ url = {}, methods = [{}] }}", quoted(pattern), methods.join(", "));
         self.http.get_or_insert_default().push(grant);
         self
     }
@@ -122,11 +120,8 @@ impl ToolConfig {
     fn write(&self, tool: &str, text: &mut String) {
         let tool = quoted(tool);
         let _ = writeln!(text, "[tools.{tool}.grants]");
-        let lists = [
-            ("filesystem", &self.directories),
-            ("http", &self.http),
-            ("env", &self.environment),
-        ];
+        let lists =
+            [("filesystem", &self.directories), ("http", &self.http), ("env", &self.environment)];
         for (key, list) in lists {
             if let Some(list) = list {
                 let _ = writeln!(text, "{key} = [{}]", list.join(", "));

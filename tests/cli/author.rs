@@ -72,13 +72,15 @@ impl Author {
     }
 }
 
-
 #[test]
 fn new_projects_never_replace_files() {
     let author = Author::new();
     author.file("taken/a.txt", "mine");
     let refused = author.run("", &["new", "taken"]);
-    assert_eq!((refused.code, &*refused.stderr), (2, "error: `taken` exists already and is not empty\n"));
+    assert_eq!(
+        (refused.code, &*refused.stderr),
+        (2, "error: `taken` exists already and is not empty\n")
+    );
     assert_eq!(fs::read_dir(author.workspace.path("taken")).unwrap().count(), 1);
     fs::create_dir(author.workspace.path("empty")).unwrap();
     author.run("", &["new", "empty"]).success();
@@ -94,7 +96,10 @@ fn new_projects_never_replace_files() {
 fn authors_run_their_builds_without_a_variable() {
     let author = Author::new();
     author.project("probe");
-    assert_eq!(author.run("word-count", &["run", "word_count", "do=echo", "text=a"]).success(), "a\n");
+    assert_eq!(
+        author.run("word-count", &["run", "word_count", "do=echo", "text=a"]).success(),
+        "a\n"
+    );
     // Another component, without `kitbag trust`.
     author.cargo_builds("echo");
     author.run("word-count", &["build"]).success();
@@ -186,10 +191,7 @@ fn builds_warn_of_sockets() {
     author.run("", &["new", "word-count"]).success();
     author.cargo_builds("probe");
     let built = author.run("word-count", &["build"]);
-    assert!(
-        built.stderr.contains("warning: the component `word_count` uses sockets"),
-        "{built:?}"
-    );
+    assert!(built.stderr.contains("warning: the component `word_count` uses sockets"), "{built:?}");
     let built = author.run("word-count", &["build", "--json"]).json();
     assert_eq!(built["tools"][0]["name"], "word_count");
     assert_eq!(built["tools"][0]["warnings"].as_array().unwrap().len(), 1);

@@ -83,7 +83,8 @@ impl CaseFile {
             } else if !line.starts_with('#') && !setup.read(line).map_err(failed)? {
                 let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
                 if serde_json::from_str::<serde_json::Map<_, _>>(arguments).is_err() {
-                    let reason = format!("the arguments of `{}` are not a JSON object", shown(tool));
+                    let reason =
+                        format!("the arguments of `{}` are not a JSON object", shown(tool));
                     return Err(failed(reason));
                 }
                 let mut case = Case {
@@ -239,7 +240,10 @@ file {\"name\":1}
         assert_eq!(first.setup.responses[0].body, br#"{"a":"\n"}"#);
         assert_eq!(first.setup.responses[0].headers[0].1, "application/json");
         assert_eq!((&*first.tool, &*first.arguments), ("count", r#"{"path":"notes.txt"}"#));
-        assert_eq!((first.number(), &first.expected[..]), (4, &["= 2 lines".into(), "=".into()][..]));
+        assert_eq!(
+            (first.number(), &first.expected[..]),
+            (4, &["= 2 lines".into(), "=".into()][..])
+        );
         assert_eq!(second.setup, first.setup);
         assert_eq!(second.answers, [("path".to_owned(), "notes.txt".to_owned())]);
         assert_eq!(second.expected, ["? path"]);

@@ -130,8 +130,7 @@ fn make_build(directory: &Path) -> Result<(), CliError> {
 
 /// Returns the components in a directory, in order.
 fn built_files(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let unreadable =
-        |source| CliError::Read { path: shown_path(directory), source };
+    let unreadable = |source| CliError::Read { path: shown_path(directory), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
