@@ -20,7 +20,7 @@ fn code_overrides_the_files() {
     );
     let config = ToolConfig::new()
         .directory(workspace.outside().join("other"), "/other", Access::ReadWrite)
-        .output(ByteSize::kib(1));
+        .output(ByteSize::bytes(1 << 10));
     let builder = workspace.builder().component("probe", fs::read(guest("probe")).unwrap());
     let kitbag = builder.tool_config("probe", config).build().unwrap();
     let call = |arguments| kitbag.call_in_test("probe", arguments);

@@ -151,9 +151,16 @@ impl Setup {
         match word {
             "file" => {
                 let (path, content) = rest.split_once(' ').unwrap_or((rest, ""));
-                let is_inside = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
-                if !is_inside {
-                    return Err(format!("`{}` is outside the workspace", shown(path)));
+                // The files of kitbag could grant a tool directories of this machine.
+                let is_plain = |part: &str| {
+                    !["", ".", ".."].contains(&part)
+                        && !part.to_ascii_lowercase().starts_with(".kitbag")
+                };
+                if !path.split('/').all(is_plain) {
+                    return Err(format!(
+                        "`{}` is not a path of a file in the workspace outside `.kitbag`",
+                        shown(path)
+                    ));
                 }
                 self.files.push((path.to_owned(), unescaped(content)?));
             }
@@ -270,8 +277,10 @@ file {\"name\":1}
         };
         check("\n= a\n", 2, "there is no call above this line");
         check("count [1]\n", 1, "the arguments of `count` are not a JSON object");
-        check("file ../a b\n", 1, "`../a` is outside the workspace");
-        check("file /a b\n", 1, "`/a` is outside the workspace");
+        for path in ["../a", "/a", "a/../../b", "./a", ".kitbag/config.toml", "a/.Kitbag/b"] {
+            let reason = "is not a path of a file in the workspace outside `.kitbag`";
+            check(&format!("file {path} b\n"), 1, &format!("`{path}` {reason}"));
+        }
         check("file a \\x\n", 1, "the escapes are `\\n`, `\\t` and `\\\\`");
         check("http GET\n", 1, "write `http METHOD URL STATUS BODY`");
         check("http GET https://a.example/ 99\n", 1, "a status is a number from 200 to 599");
