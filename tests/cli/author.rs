@@ -117,7 +117,7 @@ fn builds_trust_only_the_built_component() {
     let author = Author::new();
     author.project("probe");
     let echo = ["run", "word_count", "do=echo", "text=a"];
-    // A grant that nobody trusted.
+    // A grant that was not trusted.
     let config = "word-count/.kitbag/config.toml";
     let own = fs::read_to_string(author.workspace.path(config)).unwrap();
     author.file(config, &own.replace("example.com", "other.example"));

@@ -32,7 +32,7 @@ fn code_overrides_the_files() {
     assert_eq!(call(read), "read /workspace/a.txt: refused (no directory)");
     let long = call(json!({ "do": "echo", "text": "x".repeat(1500) }));
     assert!(long.ends_with("[cut by kitbag: this answer had 1500 bytes]"), "{long}");
-    // A kind that the program does not set is that of the files.
+    // The files set the other kinds.
     let grants = &kitbag.toolbox().config().tools["probe"].grants.value;
     assert_eq!(grants.http.grants.len(), 1);
 }

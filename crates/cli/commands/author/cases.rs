@@ -31,7 +31,7 @@ pub(crate) struct Case {
     range: Range<usize>,
 }
 
-/// What a block of calls can use. A blank line ends the block.
+/// The files, responses and grants of a block of calls. A blank line ends the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Files of the workspace, by path, with their contents.
