@@ -5,3 +5,4 @@ mod calls;
 mod embedding;
 mod native;
 mod server;
+mod tool_config;
