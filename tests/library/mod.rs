@@ -3,5 +3,6 @@
 mod bytes;
 mod calls;
 mod embedding;
+mod mcp_servers;
 mod native;
 mod server;
