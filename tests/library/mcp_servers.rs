@@ -53,5 +53,5 @@ fn a_server_that_does_not_start_is_an_error() {
         panic!("built");
     };
     assert!(matches!(error, BuildError::Server(_)), "{error}");
-    assert!(error.to_string().contains("exit status: 3"), "{error}");
+    assert!(error.to_string().contains("exit status 3"), "{error}");
 }
