@@ -129,7 +129,7 @@ def configuration_block(block):
     (directory / ".kitbag").mkdir(parents=True)
     (directory / "data").mkdir()
     (directory / ".kitbag/config.toml").write_text(block)
-    shown = run(f"kitbag --trust-workspace -w {directory} config --show servers")
+    shown = run(f"kitbag --trust-workspace -w {directory} config --show")
     tables = re.findall(r"^\[(servers\.\w+)\]", block, re.M)
     if not tables or not all(table in shown for table in tables):
         sys.exit(f"{tables} are not in effect:\n{shown}")
