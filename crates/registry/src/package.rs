@@ -145,8 +145,6 @@ impl fmt::Display for PackageName {
 }
 
 fn is_word(word: &str) -> bool {
-    // A name of one letter could be the drive of a path.
-    word.len() > 1
-        && word.starts_with(|first: char| first.is_ascii_lowercase())
+    word.starts_with(|first: char| first.is_ascii_lowercase())
         && word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

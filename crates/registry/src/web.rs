@@ -149,7 +149,10 @@ impl Web {
             let response = requests.send(url, request, times).await.map_err(failed)?;
             let (parts, mut body) = response.into_parts();
             let (mut bytes, mut hash) = (Vec::new(), Sha256::new());
-            while let Some(frame) = body.frame().await {
+            // An answer to `HEAD` has no body.
+            while method != "HEAD"
+                && let Some(frame) = body.frame().await
+            {
                 let frame = frame.map_err(failed)?;
                 let Some(data) = frame.data_ref() else { continue };
                 if bytes.len() as u64 + data.len() as u64 > limit {
