@@ -203,10 +203,11 @@ fn a_workspace_cannot_change_registries() {
 fn manifests_of_artifacts_are_translated() {
     let fixture = Fixture::new(&[]);
     fixture.author.file("count.wasm", component("1.0", &[]));
-    let skill = "name = \"count\"\nversion = \"1.0.0\"\n[capabilities]\nnetwork = [\"api.example.com\"]\n";
+    let skill =
+        "name = \"count\"\nversion = \"1.0.0\"\n[capabilities]\nnetwork = [\"api.example.com\"]\n";
     fixture.author.file("skill.toml", skill);
-    let [file, manifest] = ["count.wasm", "skill.toml"]
-        .map(|name| fixture.author.path(name).display().to_string());
+    let [file, manifest] =
+        ["count.wasm", "skill.toml"].map(|name| fixture.author.path(name).display().to_string());
     let reference = fixture.reference("org/count:1.0");
     fixture.author.run(&["push", &reference, &file, "--manifest", &manifest]).success();
     fixture.add("org/count:1.0", &["--yes"]).success();

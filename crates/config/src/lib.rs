@@ -57,13 +57,14 @@ pub use advise::path_refusal::PathRefusal;
 pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use config::rows::Row;
 pub use config::{
-    AcceptedSigner, Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
-    ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedDownload, LockedManifest,
-    LockedServer, LockedTool, NameResolution, NamedContent, Network, Output, Parameter, ParameterType,
-    Parameters, Person, PersonName, PersonNameError, Recorded, RecordedServer, Registries, RegistryRule, RootFile,
-    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
-    Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, address_words, confinement_words,
-    secret_destinations, server_tool_name, set_secret_command,
+    AcceptedSigner, Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config,
+    ConfiguredGrants, ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool,
+    LockedDownload, LockedManifest, LockedServer, LockedTool, NameResolution, NamedContent,
+    Network, Output, Parameter, ParameterType, Parameters, Person, PersonName, PersonNameError,
+    Recorded, RecordedServer, Registries, RegistryRule, RootFile, ScreenAction, Screening,
+    ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool, Template, ToolApproval, ToolRate,
+    ToolSource, Topic, Trust, address_words, confinement_words, secret_destinations,
+    server_tool_name, set_secret_command,
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};

@@ -128,7 +128,10 @@ impl Web {
             None => (oci_registry, oci_namespace_prefix),
         };
         let registry = registry.ok_or_else(|| {
-            RegistryError::invalid(&*url, "it names no OCI registry, the only kind that is supported")
+            RegistryError::invalid(
+                &*url,
+                "it names no OCI registry, the only kind that is supported",
+            )
         })?;
         let prefix = prefix.unwrap_or_default();
         let tag = package.version.replace('+', "_");

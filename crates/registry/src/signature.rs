@@ -4,8 +4,8 @@ use bytes::Bytes;
 use kitbag_base::ByteSize;
 use kitbag_base::text::shown;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
-use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};
 use sigstore_verify::crypto::{KeyAlgorithm, verify_signature};
+use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};
 use sigstore_verify::types::{Bundle, DerPublicKey, Sha256Hash, SignatureContent, Statement};
 use sigstore_verify::{VerificationPolicy, Verifier};
 
@@ -13,8 +13,8 @@ use crate::digest::Sha256Digest;
 use crate::error::RegistryError;
 use crate::provider;
 use crate::push::referrers_tag;
-use crate::signing::STATEMENT_TYPE;
 use crate::registry::{Content, MANIFEST_BYTES, Registry};
+use crate::signing::STATEMENT_TYPE;
 use crate::web::Outgoing;
 
 /// The media type of a Sigstore bundle, and the type of its artifact.
@@ -295,8 +295,8 @@ fn is_signed_with(der: &[u8], bundle: &Bundle, manifest: Sha256Digest) -> Result
     let scheme = scheme.default_signing_scheme();
     verify_signature(&key, &envelope.pae(), &envelope.signature.sig, scheme)
         .map_err(|error| error.to_string())?;
-    let statement: Statement = serde_json::from_slice(envelope.payload.as_bytes())
-        .map_err(|error| error.to_string())?;
+    let statement: Statement =
+        serde_json::from_slice(envelope.payload.as_bytes()).map_err(|error| error.to_string())?;
     let is_about = statement.matches_sha256(&Sha256Hash::new(manifest.0));
     match statement.type_ == Statement::TYPE_V1 && is_about {
         true => Ok(()),

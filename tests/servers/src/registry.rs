@@ -115,7 +115,8 @@ impl State {
         let path = request.path().to_owned();
         if path == "/token" {
             // `ada:secret` in Base64.
-            let is_known = request.header("authorization").as_deref() == Some("Basic YWRhOnNlY3JldA==");
+            let is_known =
+                request.header("authorization").as_deref() == Some("Basic YWRhOnNlY3JldA==");
             return match is_known {
                 true => Answer::ok("application/json", "{\"token\": \"granted\"}"),
                 false => Answer::new(401, "{}"),

@@ -124,9 +124,7 @@ impl Args {
                 let download = Registries::new(kitbag)?.download(&reference?)?;
                 Source::of_download(download, self.tool.as_deref())?
             }
-            None => {
-                Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?
-            }
+            None => Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?,
         };
         let layer = if self.user { Layer::User } else { Layer::Workspace };
         let place = ToolFiles::new(layer, config)?;

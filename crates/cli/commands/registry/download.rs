@@ -143,7 +143,8 @@ fn write(
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let stem: String = stem.chars().filter(|c| is_plain(*c)).collect();
     let stem = stem.trim_start_matches('.');
-    let path = directory.path().join(format!("{}.wasm", if stem.is_empty() { "tool" } else { stem }));
+    let path =
+        directory.path().join(format!("{}.wasm", if stem.is_empty() { "tool" } else { stem }));
     fs::write(&path, component).map_err(failed)?;
     for file in files {
         fs::write(directory.path().join(&file.name), &file.bytes).map_err(failed)?;

@@ -27,8 +27,8 @@ pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use person::{Person, PersonName, PersonNameError};
-pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
 pub use record::{LockedDownload, LockedManifest, LockedTool, Recorded};
+pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,

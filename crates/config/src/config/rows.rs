@@ -10,8 +10,9 @@ use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    AcceptedSigner, CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance,
-    Parameter, Parameters, Registries, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
+    AcceptedSigner, CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool,
+    LeakAllowance, Parameter, Parameters, Registries, RootFile, SecretStoreKind, Template,
+    ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;

@@ -15,7 +15,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{
-    DIRECTORY, LOCK, LockedDownload, LockedManifest, LockedServer, LockedTool, Recorded, RecordedServer,
+    DIRECTORY, LOCK, LockedDownload, LockedManifest, LockedServer, LockedTool, Recorded,
+    RecordedServer,
 };
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;

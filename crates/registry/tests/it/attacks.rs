@@ -83,7 +83,8 @@ fn huge_components_are_refused_before_they_are_sent() {
 fn files_cannot_leave_their_directory() {
     let fixture = Fixture::new();
     fixture.push("org/tool:1", b"component");
-    for name in ["../evil.toml", "/etc/evil", ".hidden", "a/b.toml", "tool.WASM", "a\u{202e}b", ""] {
+    for name in ["../evil.toml", "/etc/evil", ".hidden", "a/b.toml", "tool.WASM", "a\u{202e}b", ""]
+    {
         fixture.server.change(move |request, mut answer| {
             if request.path().ends_with("/manifests/1") {
                 let mut manifest: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -139,7 +140,9 @@ fn redirects_to_private_addresses_are_refused() {
         });
         let error = fixture.refused("org/tool:1");
         assert!(
-            ["no `http` grant", "private network", "can be granted"].iter().any(|it| error.contains(it)),
+            ["no `http` grant", "private network", "can be granted"]
+                .iter()
+                .any(|it| error.contains(it)),
             "{target}: {error}"
         );
     }

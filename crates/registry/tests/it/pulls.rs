@@ -4,8 +4,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use kitbag_registry::{
-    Access, INDEX_TYPE, NewArtifact, NewLayer, PackageRegistries, Reference, Registry,
-    Sha256Digest,
+    Access, INDEX_TYPE, NewArtifact, NewLayer, PackageRegistries, Reference, Registry, Sha256Digest,
 };
 use kitbag_test_servers::Answer;
 use serde_json::json;

@@ -86,8 +86,12 @@ fn forged_bundles_are_refused() {
     };
     let bundles = [
         // The payload of one signature with another signature.
-        forged(&|own, other| own["dsseEnvelope"]["signatures"] = other["dsseEnvelope"]["signatures"].clone()),
-        forged(&|own, other| own["dsseEnvelope"]["payload"] = other["dsseEnvelope"]["payload"].clone()),
+        forged(&|own, other| {
+            own["dsseEnvelope"]["signatures"] = other["dsseEnvelope"]["signatures"].clone()
+        }),
+        forged(&|own, other| {
+            own["dsseEnvelope"]["payload"] = other["dsseEnvelope"]["payload"].clone()
+        }),
         forged(&|own, _| own["dsseEnvelope"]["payloadType"] = "text/plain".into()),
         forged(&|own, _| own["dsseEnvelope"]["signatures"] = Value::Array(Vec::new())),
         forged(&|own, _| own["mediaType"] = "application/json".into()),
@@ -106,7 +110,8 @@ fn other_statements_are_not_signatures() {
     let engine = base64::engine::general_purpose::STANDARD;
     let (ada, signer) = key();
     let digest = Sha256Digest::of(b"manifest");
-    let mut value: Value = serde_json::from_slice(&bundle(&ada.sign((8, digest)).unwrap())).unwrap();
+    let mut value: Value =
+        serde_json::from_slice(&bundle(&ada.sign((8, digest)).unwrap())).unwrap();
     let payload = value["dsseEnvelope"]["payload"].as_str().unwrap();
     let payload = String::from_utf8(engine.decode(payload).unwrap()).unwrap();
     let payload = payload.replace("sigstore.dev/cosign/sign", "example.com/vulnerable");

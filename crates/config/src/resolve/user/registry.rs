@@ -94,7 +94,9 @@ fn rule(
     let secret = at.inner(|rule| rule.secret.as_ref());
     match (username, secret) {
         (Some(username), None) => report.at(username, "`username` needs `secret`"),
-        (Some(username), Some(_)) if key.value.split('/').next().is_some_and(|it| it.contains('*')) => {
+        (Some(username), Some(_))
+            if key.value.split('/').next().is_some_and(|it| it.contains('*')) =>
+        {
             let problem = "credentials are for one registry: write its host without `*`";
             report.at(username, problem);
         }
