@@ -144,7 +144,7 @@ fn unsigned_tools_are_called_unsigned() {
     let fixture = Fixture::new(&[]);
     fixture.push("org/count:1.0", &component("1.0", &[]), None).success();
     let added = fixture.add("org/count:1.0", &["--yes"]);
-    assert!(added.stderr.contains("\n  unsigned\n"), "{}", added.stderr);
+    assert!(added.stdout.contains("\n  unsigned\n"), "{}", added.stdout);
     assert!(fixture.user.run(&["list"]).stdout.contains("downloaded and unsigned: count"));
     assert!(fixture.user.run(&["describe", "count"]).stdout.contains(", unsigned\n"));
     let value = fixture.user.run(&["describe", "count", "--json"]).json();
