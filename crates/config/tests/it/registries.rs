@@ -2,7 +2,7 @@
 
 use kitbag_config::AcceptedSigner;
 
-use crate::support::{Fixture, check_problems_of};
+use crate::support::Fixture;
 
 /// A P-256 key.
 const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
@@ -61,8 +61,10 @@ fn mistakes_in_registries_are_reported() {
 
 #[test]
 fn only_the_user_config_has_registries() {
-    let config = "[registries.\"a.example\"]\nprivate = true\n";
-    let fixture = Fixture::new(config).user("");
-    assert!(fixture.load().registries.rules.is_empty());
-    check_problems_of(&fixture, &[]);
+    for table in ["registries.\"a.example\"", "registry"] {
+        let problems = Fixture::new(&format!("[{table}]\n")).user("").problems();
+        let key = table.split('.').next().unwrap();
+        let expected = format!("a workspace may not set `{key}`");
+        assert!(problems.contains(&expected), "{problems}");
+    }
 }

@@ -99,7 +99,7 @@ fn forged_bundles_are_refused() {
         Bytes::from_static(b"\xff"),
     ];
     for bundle in bundles {
-        let error = refused(digest, &[bundle.clone()], required);
+        let error = refused(digest, std::slice::from_ref(&bundle), required);
         assert!(error.contains("must be signed by key "), "{error}");
     }
 }
