@@ -19,6 +19,7 @@ mod bomb;
 mod dns;
 mod http;
 mod raw;
+mod registry;
 mod runtime;
 mod seen;
 mod server;
@@ -28,6 +29,7 @@ mod tls;
 
 pub use behaviour::{Answer, Behaviour, Coding};
 pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
+pub use registry::{OciRegistry, signing_key};
 pub use seen::{Seen, SeenRequest};
 pub use server::Server;
 pub use tls::{Authority, Tls};
