@@ -58,12 +58,12 @@ pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdv
 pub use config::rows::Row;
 pub use config::{
     Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
-    ConfiguredServer, ConfiguredTool, Discovery, DiscoveryMode, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
-    LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
-    Parameters, Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile,
-    ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
-    Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, address_words, confinement_words,
-    secret_destinations, server_tool_name, set_secret_command,
+    ConfiguredServer, ConfiguredTool, Discovery, DiscoveryMode, IgnoredWorkspace, LeakAllowance,
+    LocalTool, LockedManifest, LockedServer, LockedTool, NameResolution, Network, Output,
+    Parameter, ParameterType, Parameters, Person, PersonName, PersonNameError, Recorded,
+    RecordedServer, RootFile, ScreenAction, Screening, ScriptTool, Secret, SecretStore,
+    SecretStoreKind, ServerTool, Template, ToolApproval, ToolRate, ToolSource, Topic, Trust,
+    address_words, confinement_words, secret_destinations, server_tool_name, set_secret_command,
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};

@@ -17,9 +17,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  kitbag list\n  kitbag list data --json\n  kitbag list --cost"
-)]
+#[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json\n  kitbag list --cost")]
 pub(crate) struct Args {
     /// Show the tokens of each definition instead, the most first: an estimate of a quarter of the
     /// bytes of the definition for MCP clients
@@ -164,9 +162,9 @@ impl Cost {
     }
 
     fn as_json(&self) -> serde_json::Value {
-        let tools = self.tools.iter().map(|tool| {
-            json!({ "name": tool.name, "tokens": tool.tokens, "partial": tool.is_partial })
-        });
+        let tools = self.tools.iter().map(
+            |tool| json!({ "name": tool.name, "tokens": tool.tokens, "partial": tool.is_partial }),
+        );
         json!({
             "tools": tools.collect::<Vec<_>>(),
             "tokens": self.total(),
@@ -178,12 +176,17 @@ impl Cost {
         let row = |name: &str, tokens: u64, note: &str| {
             vec![format!("{tokens:>7}"), name.to_owned(), note.to_owned()]
         };
-        let note = |tool: &ToolCost| if tool.is_partial { "without its own description" } else { "" };
+        let note =
+            |tool: &ToolCost| if tool.is_partial { "without its own description" } else { "" };
         let mut rows: Vec<_> =
             self.tools.iter().map(|tool| row(&tool.name, tool.tokens, note(tool))).collect();
         let (count, budget) = (self.tools.len(), self.discovery.tool_tokens.value);
         let tools = if count == 1 { "tool" } else { "tools" };
-        rows.push(row(&format!("{count} {tools}; `[serve] tool_tokens` is {budget}"), self.total(), ""));
+        rows.push(row(
+            &format!("{count} {tools}; `[serve] tool_tokens` is {budget}"),
+            self.total(),
+            "",
+        ));
         output::aligned(&rows)
     }
 }

@@ -140,19 +140,19 @@ pub(crate) fn find(catalog: &Catalog, arguments: Map<String, Value>) -> CallTool
 pub(crate) fn unwrap(
     own: &OwnTools,
     request: &mut CallToolRequestParams,
-) -> Result<(), CallToolResult> {
+) -> Result<(), Box<CallToolResult>> {
     let call = &own.call;
     let example = "{\"name\": \"a_tool\", \"arguments\": {…}}";
     let mut outer = request.arguments.take().unwrap_or_default();
     let name = match outer.remove("name") {
         Some(Value::String(name)) if name == *call => {
-            return Err(failure(format!("`{call}` cannot call itself")));
+            return Err(refused(format!("`{call}` cannot call itself")));
         }
         Some(Value::String(name)) => name,
-        _ => return Err(failure(format!("`{call}` needs the `name` of a tool: {example}"))),
+        _ => return Err(refused(format!("`{call}` needs the `name` of a tool: {example}"))),
     };
     let Some(mut arguments) = object(outer.remove("arguments")) else {
-        return Err(failure(format!("`arguments` of `{call}` must be an object: {example}")));
+        return Err(refused(format!("`arguments` of `{call}` must be an object: {example}")));
     };
     // A model may put the answers beside the arguments.
     if let Some(answers) = outer.remove("_answers") {
@@ -161,7 +161,7 @@ pub(crate) fn unwrap(
     // Hosts add keys that start with `_`.
     if let Some(unknown) = outer.keys().find(|key| !key.starts_with('_')) {
         let unknown = shown(unknown);
-        return Err(failure(format!(
+        return Err(refused(format!(
             "`{call}` has no argument `{unknown}`: put the arguments of the tool into `arguments`: \
              {example}"
         )));
@@ -169,6 +169,10 @@ pub(crate) fn unwrap(
     request.name = name.into();
     request.arguments = Some(arguments);
     Ok(())
+}
+
+fn refused(text: String) -> Box<CallToolResult> {
+    Box::new(failure(text))
 }
 
 /// Returns the arguments in a call of `call_tool`. Some models write the object as text.
