@@ -82,7 +82,8 @@ pub(crate) async fn read(
     let uri = request.uri;
     if uri.starts_with(RESULT_SCHEME) {
         let kept = session.server.kept_results().get(session, context, &uri);
-        let kept = kept.ok_or_else(|| not_found(&uri, "this session has no result with this URI"))?;
+        let kept =
+            kept.ok_or_else(|| not_found(&uri, "this session has no result with this URI"))?;
         let contents = ResourceContents::text(kept.text.as_ref(), &uri);
         let mut result = ReadResourceResult::new(vec![contents.with_mime_type("text/plain")]);
         let screening = ScreeningReport { is_untrusted: kept.is_untrusted, ..Default::default() };
