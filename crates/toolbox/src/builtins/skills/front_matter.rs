@@ -16,7 +16,7 @@ const DEPTH: usize = 32;
 const VALUES: usize = 2_000;
 
 /// The front matter of a skill.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FrontMatter {
     /// The name. `None`: it is missing, empty or not a string.
     pub(crate) name: Option<String>,
@@ -29,23 +29,22 @@ pub(crate) struct FrontMatter {
 impl FrontMatter {
     /// Reads the front matter at the start of a file.
     pub(crate) fn read(text: &str) -> Self {
-        let missing =
-            || Self { fields: Err("it has no front matter".to_owned()), ..Self::default() };
+        let unread = |problem| Self { name: None, description: None, fields: Err(problem) };
+        let missing = || unread("it has no front matter".to_owned());
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(block) = block(text) else { return missing() };
         if block.len() > BYTES {
-            let fields = Err(format!("its front matter has more than {} KiB", BYTES >> 10));
-            return Self { fields, ..Self::default() };
+            return unread(format!("its front matter has more than {} KiB", BYTES >> 10));
         }
         match parse(block) {
             Ok(Value::Object(fields)) => {
-                let text = |key| fields.get(key).and_then(Value::as_str).and_then(text);
+                let text = |key| fields.get(key).and_then(Value::as_str).and_then(trimmed);
                 let (name, description) = (text("name"), text("description"));
                 Self { name, description, fields: Ok(fields) }
             }
             Ok(_) => missing(),
             Err(problem) => {
-                let line = |key| line(block, key).as_deref().and_then(text);
+                let line = |key| line(block, key).as_deref().and_then(trimmed);
                 let (name, description) = (line("name"), line("description"));
                 let fields = Err(format!("its front matter is not valid YAML: {problem}"));
                 Self { name, description, fields }
@@ -54,14 +53,8 @@ impl FrontMatter {
     }
 }
 
-impl Default for FrontMatter {
-    fn default() -> Self {
-        Self { name: None, description: None, fields: Ok(Map::new()) }
-    }
-}
-
 /// Returns the text without spaces at its ends, if there is any.
-fn text(text: &str) -> Option<String> {
+fn trimmed(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
