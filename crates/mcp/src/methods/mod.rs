@@ -11,3 +11,4 @@ pub(crate) mod prompts;
 pub(crate) mod question;
 pub(crate) mod resources;
 pub(crate) mod server_items;
+pub(crate) mod skills;

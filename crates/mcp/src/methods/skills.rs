@@ -259,6 +259,11 @@ pub(crate) async fn directory(
     Ok(result)
 }
 
+/// Returns the first part of the URI of a skill's file: the id of its topic.
+pub(crate) fn topic_of(uri: &str) -> Option<String> {
+    decoded(uri.strip_prefix(SCHEME)?.split_once('/')?.0)
+}
+
 fn failed(error: ToolboxError) -> ErrorData {
     internal(&error)
 }

@@ -12,6 +12,7 @@ use rmcp::model::SubscriptionFilter;
 
 use crate::methods::component_items;
 use crate::methods::knowledge::{self, not_found};
+use crate::methods::skills;
 use crate::server::generation::Changes;
 use crate::session::Session;
 
@@ -34,8 +35,8 @@ impl Subscriptions {
         account: &Account,
         uri: String,
     ) -> Result<(), ErrorData> {
-        let is_served = match knowledge::parse(&uri) {
-            Some((topic, _)) => has_topic(session, &topic),
+        let is_served = match topic_of(session, &uri) {
+            Some(topic) => has_topic(session, &topic),
             None => component_items::find(session, |served| served.resource(&uri).map(drop))
                 .await?
                 .is_some(),
@@ -75,8 +76,8 @@ impl Subscriptions {
 pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
-        uris.retain(|uri| match knowledge::parse(uri) {
-            Some((topic, _)) => has_topic(session, &topic),
+        uris.retain(|uri| match topic_of(session, uri) {
+            Some(topic) => has_topic(session, &topic),
             // The resources of a component may not be known yet.
             None => true,
         });
@@ -87,10 +88,21 @@ pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> Sub
 
 /// Returns whether the resource at a URI may have changed.
 pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
-    match knowledge::parse(uri) {
-        Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),
-        None => seen.components != now.components,
+    let is_topic_updated = |topic: &String| seen.topics.get(topic) != now.topics.get(topic);
+    match (knowledge::parse(uri), skills::topic_of(uri)) {
+        (Some((topic, _)), _) => is_topic_updated(&topic),
+        (None, topic) => {
+            topic.is_some_and(|topic| is_topic_updated(&topic))
+                || seen.components != now.components
+        }
     }
+}
+
+/// Returns the topic of the URI of a subject, or of a file of a skill.
+fn topic_of(session: &Session, uri: &str) -> Option<String> {
+    // A component may serve resources with the same scheme.
+    let of_skill = || skills::topic_of(uri).filter(|topic| has_topic(session, topic));
+    knowledge::parse(uri).map(|(topic, _)| topic).or_else(of_skill)
 }
 
 fn has_topic(session: &Session, id: &str) -> bool {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::builtins::knowledge::{self, Unanswered};
-use crate::builtins::learn::{enabled, error, find, grant};
+use crate::builtins::learn::{enabled, error, find, grant, is_untrusted};
 use crate::builtins::skills::front_matter::FrontMatter;
 use crate::call::context::CallContext;
 use crate::error::ToolboxError;
@@ -113,8 +113,22 @@ pub(crate) fn has_skills(toolbox: &Toolbox) -> bool {
     toolbox.has_learn() && topics(toolbox.config()).next().is_some()
 }
 
+/// Returns the topics of skills. A list of skills is text for a model without a call, so it omits
+/// topics of an untrusted workspace.
 fn topics(config: &Config) -> impl Iterator<Item = &Topic> {
-    enabled(config).filter(|topic| topic.skills.value)
+    enabled(config).filter(|topic| topic.skills.value && !is_untrusted(config, topic))
+}
+
+/// Reads the front matter of all skills.
+pub(crate) async fn all_listed(
+    toolbox: &Toolbox,
+    context: &CallContext,
+) -> Result<Skills, ToolboxError> {
+    let mut skills = Skills::default();
+    for topic in topics(toolbox.config()) {
+        skills.extend(listed(toolbox, topic, usize::MAX, context).await?);
+    }
+    Ok(skills)
 }
 
 /// Reads the front matter of at most `most` skills of a topic.
@@ -160,20 +174,25 @@ pub(crate) async fn all(
                 continue;
             }
         };
-        let mut read_skills = Skills::default();
+        let mut of_topic = Skills::default();
         for (path, files) in &found {
             match complete(toolbox, topic, path, files, &mut bytes_left) {
-                Ok(skill) => read_skills.skills.push(skill),
-                Err(problem) => read_skills.add_problem(problem),
+                Ok(skill) => of_topic.skills.push(skill),
+                Err(problem) => of_topic.add_problem(problem),
             }
         }
-        skills.skills.extend(read_skills.skills);
-        skills.problems.extend(read_skills.problems);
+        skills.extend(of_topic);
     }
     Ok(skills)
 }
 
 impl Skills {
+    fn extend(&mut self, other: Self) {
+        self.skills.extend(other.skills);
+        self.left_out += other.left_out;
+        self.problems.extend(other.problems);
+    }
+
     fn add_problem(&mut self, problem: String) {
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);
@@ -189,7 +208,7 @@ pub(crate) async fn file(
     context: &CallContext,
 ) -> Result<Result<Vec<u8>, ErrorInfo>, ToolboxError> {
     let topic = match find(toolbox.config(), topic) {
-        Ok(topic) if topic.skills.value => topic,
+        Ok(topic) if topics(toolbox.config()).any(|it| it.id == topic.id) => topic,
         Ok(_) => return Ok(Err(error("the topic has no skills".to_owned()))),
         Err(error) => return Ok(Err(error)),
     };
@@ -280,6 +299,10 @@ fn read(
         (Err(problem), ..) => Some(problem.clone()),
         (Ok(_), None, _) => Some("its front matter has no `name`".to_owned()),
         (Ok(_), Some(_), None) => Some("its front matter has no `description`".to_owned()),
+        (Ok(_), Some(name), Some(_)) if !is_name(name) => Some(format!(
+            "its name `{}` may have only lower-case letters, digits and single hyphens",
+            shown(name)
+        )),
         (Ok(_), Some(_), Some(_)) => None,
     };
     let skill = Skill {
@@ -292,6 +315,13 @@ fn read(
         files: Vec::new(),
     };
     Ok((skill, unused))
+}
+
+/// Returns whether a name obeys the rules of Agent Skills.
+fn is_name(name: &str) -> bool {
+    let is_valid = |c: char| c.is_alphanumeric() && !c.is_uppercase();
+    let mut parts = name.split('-');
+    name.chars().count() <= 64 && parts.all(|part| !part.is_empty() && part.chars().all(is_valid))
 }
 
 /// Reads a skill with the digests of its files.
@@ -415,6 +445,23 @@ mod tests {
             ],
         );
         check(&["SKILL.md", "a/SKILL.md"], &[("SKILL.md", &["SKILL.md", "a/SKILL.md"])]);
+    }
+
+    #[test]
+    fn names_obey_the_rules_of_agent_skills() {
+        for (name, expected) in [
+            ("pdf", true),
+            ("pdf-2", true),
+            ("größe", true),
+            ("PDF", false),
+            ("-pdf", false),
+            ("a--b", false),
+            ("a b", false),
+            ("", false),
+        ] {
+            assert_eq!(is_name(name), expected, "{name}");
+        }
+        assert!(!is_name(&"a".repeat(65)));
     }
 
     #[test]

@@ -316,6 +316,20 @@ impl Toolbox {
         self.offload(context, async |toolbox, context| skills::all(&toolbox, &context).await).await
     }
 
+    /// Returns the skills of every topic of skills as [`skills`](Self::skills) does, without files,
+    /// and with those that the server does not serve.
+    ///
+    /// # Errors
+    ///
+    /// As for [`skills`](Self::skills).
+    pub async fn listed_skills(&self, context: CallContext) -> Result<Skills, ToolboxError> {
+        if !skills::has_skills(self) {
+            return Ok(Skills::default());
+        }
+        let read = async |toolbox: Self, context| skills::all_listed(&toolbox, &context).await;
+        self.offload(context, read).await
+    }
+
     /// Returns the content of a file of a skill, by its path in the directory of the topic, or the
     /// reason why it is unavailable. Works with any executor.
     ///
