@@ -79,7 +79,10 @@ fn skills_are_served_with_digests() {
         let params = json!({ "uri": "skill://workspace-skills/team/csv/SKILL.md" });
         let one = client.request("skills/get", params.clone());
         assert_eq!(one["result"]["skill"], skills[1]);
-        assert_eq!(skills[1]["frontmatter"], json!({ "name": "csv", "description": "Read tables." }));
+        assert_eq!(
+            skills[1]["frontmatter"],
+            json!({ "name": "csv", "description": "Read tables." })
+        );
         // The file is not changed, so that its digest is valid.
         let read = client.request("resources/read", params);
         assert_eq!(read["result"]["contents"][0]["text"], CSV);

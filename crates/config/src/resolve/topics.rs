@@ -10,9 +10,7 @@ use kitbag_glob::Glob;
 
 use super::context::{Context, tables};
 use super::user::secret_files;
-use crate::config::{
-    ConfiguredTool, DIRECTORY, SKILLS, Topic, USER_SKILLS, WORKSPACE_SKILLS,
-};
+use crate::config::{ConfiguredTool, DIRECTORY, SKILLS, Topic, USER_SKILLS, WORKSPACE_SKILLS};
 use crate::format::TopicConfig;
 use crate::format::key::KeyPath;
 use crate::format::span::{At, Part, Written, all, copied, last, merge};
@@ -135,7 +133,8 @@ fn skill_directories(context: &Context<'_>) -> Vec<SkillDirectory> {
         origin: Origin::Default,
     });
     // The user config may be in the directory `.kitbag` of the home directory.
-    let is_same = of_workspace.as_ref().zip(of_user.as_ref()).is_some_and(|(a, b)| a.path == b.path);
+    let is_same =
+        of_workspace.as_ref().zip(of_user.as_ref()).is_some_and(|(a, b)| a.path == b.path);
     let of_workspace = of_workspace.filter(|_| !is_same);
     let directories = of_workspace.into_iter().chain(of_user);
     directories.filter(|directory| directory.path.is_dir()).collect()
@@ -246,12 +245,7 @@ fn within_workspace(context: &Context<'_>, subjects: &Path) -> Option<PathBuf> {
 
 /// Returns whether a topic of an untrusted workspace is outside of the workspace, or in a directory
 /// that looks like a secret. A warning names it.
-fn leads_out(
-    context: &Context<'_>,
-    topic: &Topic,
-    is_of_user: bool,
-    report: &mut Report,
-) -> bool {
+fn leads_out(context: &Context<'_>, topic: &Topic, is_of_user: bool, report: &mut Report) -> bool {
     if !context.is_untrusted() || is_of_user {
         return false;
     }

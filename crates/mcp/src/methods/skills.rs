@@ -317,11 +317,8 @@ mod tests {
             directory => format!("{directory}/{file}"),
         };
         let fields = json!({ "name": name, "description": "d", "license": "MIT" });
-        let file = |path: &&str| SkillFile {
-            path: (*path).to_owned(),
-            size: 1,
-            sha256: "a".repeat(64),
-        };
+        let file =
+            |path: &&str| SkillFile { path: (*path).to_owned(), size: 1, sha256: "a".repeat(64) };
         Skill {
             topic: "my skills".to_owned(),
             directory: directory.to_owned(),

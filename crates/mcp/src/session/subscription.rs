@@ -92,8 +92,7 @@ pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
     match (knowledge::parse(uri), skills::topic_of(uri)) {
         (Some((topic, _)), _) => is_topic_updated(&topic),
         (None, topic) => {
-            topic.is_some_and(|topic| is_topic_updated(&topic))
-                || seen.components != now.components
+            topic.is_some_and(|topic| is_topic_updated(&topic)) || seen.components != now.components
         }
     }
 }

@@ -161,10 +161,7 @@ pub(crate) async fn listed(
 
 /// Reads all skills of all topics with the digests of their files. Skills that no client could use
 /// are omitted.
-pub(crate) async fn all(
-    toolbox: &Toolbox,
-    context: &CallContext,
-) -> Result<Skills, ToolboxError> {
+pub(crate) async fn all(toolbox: &Toolbox, context: &CallContext) -> Result<Skills, ToolboxError> {
     let (mut skills, mut bytes_left) = (Skills::default(), LIST_BYTES);
     for topic in topics(toolbox.config()) {
         let found = match found(toolbox, topic, context).await? {
@@ -285,11 +282,7 @@ fn above(directory: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Reads the front matter of a skill. The second part is the reason why no client could use it.
-fn read(
-    toolbox: &Toolbox,
-    topic: &Topic,
-    path: &str,
-) -> Result<(Skill, Option<String>), String> {
+fn read(toolbox: &Toolbox, topic: &Topic, path: &str) -> Result<(Skill, Option<String>), String> {
     let problem = |why: &str| of_skill(topic, path, why);
     let bytes = bytes(toolbox, topic, path, SKILL_BYTES).map_err(|why| problem(&why))?;
     check(toolbox, &bytes).map_err(|why| problem(&why))?;

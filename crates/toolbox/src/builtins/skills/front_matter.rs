@@ -102,9 +102,8 @@ enum Frame {
 fn parse(text: &str) -> Result<Value, String> {
     let (mut frames, mut root, mut values) = (Vec::<Frame>::new(), Value::Null, 0);
     for event in Parser::new_from_str(text) {
-        let (event, _) = event.map_err(|error| {
-            format!("{} at line {}", error.info(), error.marker().line() + 1)
-        })?;
+        let (event, _) = event
+            .map_err(|error| format!("{} at line {}", error.info(), error.marker().line() + 1))?;
         values += 1;
         if values > VALUES {
             return Err(format!("it has more than {VALUES} values"));
