@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use kitbag::base::text::{nearest, printable, shown};
 use kitbag::config::{Disabled, Discovery, TOOLSETS, ToolSource, address_words};
-use kitbag::host::Lane;
+use kitbag::host::{Host, Lane};
 use kitbag::toolbox::KnownTool;
 use kitbag::toolbox::definitions::Format;
 use kitbag::toolbox::discovery::estimated_tokens;
-use kitbag::{Summary, Toolbox};
+use kitbag::{CallContext, Caller, Summary, Toolbox, ToolboxError};
 use serde_json::json;
 
 use crate::commands::{Global, LimitArgs};
@@ -65,7 +65,10 @@ impl Args {
                 let tools = summaries.into_iter().map(|tool| as_json(tool, toolbox));
                 output::json(&tools.collect())?;
             }
-            false => output::data(&self.as_text(toolbox, summaries))?,
+            false => {
+                let skills = if self.names.is_empty() { skills(toolbox)? } else { String::new() };
+                output::data(&format!("{}{skills}", self.as_text(toolbox, summaries)))?;
+            }
         }
         Ok(Exit::Done)
     }
@@ -258,6 +261,24 @@ impl Args {
             false => format!("servers\n{}", output::aligned(&rows)),
         }
     }
+}
+
+/// Lists the skills: the name, the topic and the description of each.
+fn skills(toolbox: &Toolbox) -> Result<String, CliError> {
+    let context = CallContext::new(Caller::this_user());
+    let read = Host::block_on(|| toolbox.listed_skills(context));
+    let skills = read.map_err(ToolboxError::from).flatten()?.skills;
+    let rows: Vec<_> = skills
+        .iter()
+        .map(|skill| {
+            let description = shown(first_sentence(skill.description.trim())).to_string();
+            vec![format!("  {}", shown(skill.loadable_name())), skill.topic.clone(), description]
+        })
+        .collect();
+    Ok(match rows.is_empty() {
+        true => String::new(),
+        false => format!("skills\n{}", output::aligned(&rows)),
+    })
 }
 
 /// Returns whether a tool, a toolset or a server has this name.
