@@ -17,6 +17,7 @@ mod mcp_config;
 mod output;
 mod save;
 mod sections;
+mod sign_in;
 mod trust;
 mod trusting;
 mod values;

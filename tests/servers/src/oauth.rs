@@ -6,7 +6,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// A server on loopback. It answers until the process ends.
 pub struct OAuthServer {
@@ -25,6 +28,12 @@ pub struct OAuthState {
     pub token_redirect: Option<String>,
     /// The lifetime of access tokens, in seconds.
     pub expires_in: u64,
+    /// True if the token endpoint answers with the request as an error.
+    pub echoes: bool,
+    /// True if an authorization request is answered with a code that was used.
+    pub replays: bool,
+    /// Every token and code that was issued.
+    pub issued: Vec<String>,
     /// The valid access tokens.
     pub access: Vec<String>,
     /// The valid refresh tokens. Each can be used once.
@@ -34,6 +43,7 @@ pub struct OAuthState {
     /// The bodies and credentials of all requests.
     pub sent: Vec<String>,
     codes: HashMap<String, (String, String)>,
+    used: Vec<String>,
     device_polls: u32,
     made: u32,
 }
@@ -185,9 +195,17 @@ impl OAuthState {
                 ok(&json!({ "client_id": "client-1" }))
             }
             ("GET", "/authorize") => {
-                let code = self.make("code");
+                let used = self.used.last().filter(|_| self.replays).cloned();
+                let code = used.unwrap_or_else(|| self.make("code"));
                 let challenge = text(&query, "code_challenge");
-                self.codes.insert(code.clone(), (challenge, text(&query, "redirect_uri")));
+                let is_right = text(&query, "code_challenge_method") == "S256"
+                    && text(&query, "resource") == format!("{origin}/mcp");
+                if !is_right {
+                    return error("invalid_request");
+                }
+                if !self.used.contains(&code) {
+                    self.codes.insert(code.clone(), (challenge, text(&query, "redirect_uri")));
+                }
                 let iss = self.iss.clone().unwrap_or_else(|| format!("{origin}/as"));
                 let (redirect, state) = (text(&query, "redirect_uri"), text(&query, "state"));
                 let location = format!("{redirect}?code={code}&state={state}&iss={iss}");
@@ -204,14 +222,19 @@ impl OAuthState {
                     let location = format!("Location: {location}\r\n");
                     return ("307 Temporary Redirect", location, String::new());
                 }
+                if self.echoes {
+                    return error(request.body);
+                }
+                if text(&form, "resource") != format!("{origin}/mcp") {
+                    return error("invalid_target");
+                }
                 match grant.as_str() {
                     "authorization_code" => {
                         let known = self.codes.remove(&text(&form, "code"));
-                        let is_known = known.is_some_and(|(challenge, redirect)| {
-                            !challenge.is_empty()
-                                && !text(&form, "code_verifier").is_empty()
-                                && redirect == text(&form, "redirect_uri")
-                        });
+                        self.used.push(text(&form, "code"));
+                        let digest = Sha256::digest(text(&form, "code_verifier"));
+                        let request = (URL_SAFE_NO_PAD.encode(digest), text(&form, "redirect_uri"));
+                        let is_known = known == Some(request);
                         if is_known { self.tokens() } else { error("invalid_grant") }
                     }
                     "refresh_token" => {
@@ -255,7 +278,9 @@ impl OAuthState {
 
     fn make(&mut self, kind: &str) -> String {
         self.made += 1;
-        format!("{kind}-0123456789abcdef-{}", self.made)
+        let made = format!("{kind}-0123456789abcdef-{}", self.made);
+        self.issued.push(made.clone());
+        made
     }
 
     fn tokens(&mut self) -> Response {

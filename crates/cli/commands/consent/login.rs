@@ -1,5 +1,6 @@
 //! `kitbag login`.
 
+use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,8 +128,9 @@ impl Args {
         }
         let listener = RedirectListener::open().await.map_err(refused)?;
         let authorization = login.authorize(&listener.url()).await.map_err(refused)?;
-        output::note(&format!("open this URL to sign in:\n{}", shown(&authorization.url)));
-        if !self.no_browser {
+        // The whole URL: a part of it is of no use. Its parser has encoded all other characters.
+        output::note(&format!("open this URL to sign in:\n{}", authorization.url));
+        if !self.no_browser && io::stderr().is_terminal() {
             open(&authorization.url);
         }
         let callback = listener.wait(TIME).await.map_err(refused)?;

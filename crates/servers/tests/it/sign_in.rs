@@ -252,3 +252,38 @@ async fn nobody_signs_in_within_bounded_time() {
     let error = listener.wait(Duration::from_millis(1)).await.err().unwrap().to_string();
     assert_eq!(error, "nobody signed in within 0 seconds");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replayed_codes_sign_nobody_in() {
+    let server = OAuthServer::start();
+    sign_in(&server).await.unwrap();
+    server.state().replays = true;
+    let error = sign_in(&server).await.unwrap_err();
+    assert_eq!(error, "the token endpoint answered `invalid_grant` (HTTP 400 Bad Request)");
+    assert_eq!(server.state().access.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_do_not_repeat_codes() {
+    let server = OAuthServer::start();
+    server.state().echoes = true;
+    let error = sign_in(&server).await.unwrap_err();
+    for code in &server.state().issued {
+        assert!(!error.contains(code.as_str()), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn announced_issuers_must_be_in_the_redirect() {
+    let server = OAuthServer::start();
+    let login = Login::find(options(&server)).await.unwrap();
+    let listener = RedirectListener::open().await.unwrap();
+    let authorization = login.authorize(&listener.url()).await.unwrap();
+    let redirect = OAuthServer::approve(&authorization.url);
+    let (without, _) = redirect.split_once("&iss=").unwrap();
+    let without = without.to_owned();
+    tokio::task::spawn_blocking(move || OAuthServer::get(&without));
+    let callback = listener.wait(Duration::from_secs(20)).await.unwrap();
+    let error = login.finish(authorization, callback).await.unwrap_err().to_string();
+    assert_eq!(error, "the redirect is refused: it names no issuer");
+}
