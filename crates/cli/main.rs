@@ -92,6 +92,15 @@ enum Command {
     Update(commands::consent::update::Args),
     /// Remove an added tool
     Remove(commands::consent::remove::Args),
+    /// Sign in to a remote MCP server, with a browser
+    ///
+    /// The tokens are in the secret store. kitbag sends them to this server only, refreshes them
+    /// when they expire, and revokes them with `kitbag logout`.
+    #[cfg(feature = "servers")]
+    Login(commands::consent::login::Args),
+    /// Revoke and delete the sign-in to a remote MCP server
+    #[cfg(feature = "servers")]
+    Logout(commands::consent::logout::Args),
     /// Write a built-in tool as a local tool
     ///
     /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
@@ -238,6 +247,10 @@ fn run(cli: Cli) -> Exit {
         Command::Add(args) => args.run(global),
         Command::Update(args) => args.run(global),
         Command::Remove(args) => args.run(global),
+        #[cfg(feature = "servers")]
+        Command::Login(args) => args.run(&global),
+        #[cfg(feature = "servers")]
+        Command::Logout(args) => args.run(&global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),

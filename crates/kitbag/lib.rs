@@ -38,6 +38,8 @@ mod requests;
 mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
+#[cfg(feature = "servers")]
+mod sign_in_store;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -84,6 +86,8 @@ pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
+#[cfg(feature = "servers")]
+pub use sign_in_store::sign_in_store;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.

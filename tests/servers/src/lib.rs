@@ -18,6 +18,7 @@ mod behaviour;
 mod bomb;
 mod dns;
 mod http;
+mod oauth;
 mod raw;
 mod runtime;
 mod seen;
@@ -28,6 +29,7 @@ mod tls;
 
 pub use behaviour::{Answer, Behaviour, Coding};
 pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
+pub use oauth::{OAuthServer, OAuthState};
 pub use seen::{Seen, SeenRequest};
 pub use server::Server;
 pub use tls::{Authority, Tls};
