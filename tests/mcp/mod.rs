@@ -4,3 +4,4 @@ mod definitions;
 mod http_clients;
 mod serve;
 mod servers;
+mod sign_in;
