@@ -88,6 +88,8 @@ pub use places::Places;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
+#[cfg(feature = "servers")]
+pub use sign_in_store::sign_in_store;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.

@@ -43,7 +43,8 @@ mod stored {
         }
 
         fn open(&self, end: &CallEnd) -> Result<Store, String> {
-            let kind = self.config.kind.as_ref().map_or(SecretStoreKind::KeyFile, |kind| kind.value);
+            let kind =
+                self.config.kind.as_ref().map_or(SecretStoreKind::KeyFile, |kind| kind.value);
             let opened = crate::open_store(&self.config, kind, end, || Ok(None));
             opened.map_err(|error| error.to_string())
         }

@@ -37,7 +37,11 @@ fn login(workspace: &Workspace, arguments: &[&str]) -> Run {
         }
         stderr.push_str(&line);
         if line.starts_with("http://") {
-            OAuthServer::get(&OAuthServer::approve(line.trim()));
+            // The URL of a lying provider may lead nowhere.
+            let url = line.trim();
+            if url.contains("/authorize?") {
+                OAuthServer::get(&OAuthServer::approve(url));
+            }
         }
     }
     child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
@@ -108,6 +112,18 @@ fn a_person_signs_in_calls_and_signs_out() {
     assert!(refused.stderr.contains("`kitbag login docs`"), "{}", refused.stderr);
     let out = workspace.run(&["logout", "docs"]).success();
     assert_eq!(out, "Nobody was signed in to the server docs.\n");
+}
+
+#[test]
+fn servers_are_added_after_a_sign_in() {
+    let (server, workspace) = (OAuthServer::start(), Workspace::new().with_time());
+    let url = server.url();
+    let refused = workspace.run(&["add", "docs", &url, "--yes"]);
+    let hint = format!("sign in with `kitbag login docs {url}`, and add it again");
+    assert!(refused.code != 0 && refused.stderr.contains(&hint), "{}", refused.stderr);
+    assert_eq!(login(&workspace, &[&url]).code, 0);
+    workspace.run(&["add", "docs", &url, "--yes"]).success();
+    assert!(workspace.run(&["run", "docs_echo"]).success().starts_with("called with *"));
 }
 
 #[test]

@@ -275,8 +275,8 @@ fn remote_client(
     };
     // A secret of the configuration is used instead of a sign-in.
     let store = means.sign_ins.as_ref().filter(|_| remote.secret.is_none());
-    let access = store
-        .map(|store| Access::new(&target.name, &remote.url, &means.http, &target.deny, store));
+    let access =
+        store.map(|store| Access::new(&target.name, &remote.url, &means.http, &target.deny, store));
     let invalid = |name| format!("the header `{name}` is not valid");
     BrokerClient::new(&target.name, Box::new(make), access, &remote.headers).map_err(invalid)
 }
@@ -433,8 +433,10 @@ fn transport_reason(error: &DynamicTransportError) -> String {
         innermost = source;
     }
     let text = innermost.to_string();
-    // The text of rmcp's error around the one of a request.
-    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
+    // The text of rmcp's error around the one of a request, or around ours.
+    let own =
+        text.strip_prefix("unexpected server response: ").filter(|own| own.starts_with("it "));
+    own.or(text.strip_prefix("Client error: ")).map_or(text.clone(), str::to_owned)
 }
 
 /// Adds the exit status of a process and its last errors to a reason.

@@ -166,7 +166,8 @@ impl OAuthState {
     fn respond(&mut self, origin: &str, request: &Request<'_>) -> Response {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let (query, form) = (fields(query), fields(request.body));
-        let text = |map: &HashMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
+        let text =
+            |map: &HashMap<String, String>, key: &str| map.get(key).cloned().unwrap_or_default();
         match (request.method, path) {
             ("POST", "/mcp") => self.call(origin, request),
             ("GET", "/.well-known/oauth-protected-resource/mcp") => {
@@ -301,9 +302,8 @@ impl OAuthState {
         self.seen.push(format!("{name} {is_valid}"));
         if !is_valid {
             let url = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-            let challenge = format!(
-                "WWW-Authenticate: Bearer resource_metadata=\"{url}\", scope=\"read\"\r\n"
-            );
+            let challenge =
+                format!("WWW-Authenticate: Bearer resource_metadata=\"{url}\", scope=\"read\"\r\n");
             return ("401 Unauthorized", challenge, String::new());
         }
         let result = match name.as_str() {

@@ -174,7 +174,8 @@ impl BrokerClient {
         let session = text(response.headers(), &SESSION).map(str::to_owned);
         let kind = text(response.headers(), &header::CONTENT_TYPE).unwrap_or_default().to_owned();
         if !status.is_success() {
-            return refused(&self.server, self.access.is_some(), response, &kind, &message, limits).await;
+            return refused(&self.server, self.access.is_some(), response, &kind, &message, limits)
+                .await;
         }
         if !has_answer {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -341,7 +342,7 @@ async fn refused(
 }
 
 /// The body of a response. The requests that it is one of end with it.
-struct Body(IncomingBody, #[expect(dead_code, reason = "dropping it ends the body")] Arc<Requests>);
+struct Body(IncomingBody, Arc<Requests>);
 
 /// Sends one request.
 async fn exchange(
@@ -351,8 +352,7 @@ async fn exchange(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Body>, StreamableHttpError<RequestError>> {
-    let body: OutgoingBody =
-        Full::new(body.clone()).map_err(|never| match never {}).boxed_unsync();
+    let body: OutgoingBody = Full::new(body.clone()).map_err(|never| match never {}).boxed_unsync();
     let mut request = Request::new(body);
     *request.method_mut() = method.clone();
     *request.headers_mut() = headers.clone();

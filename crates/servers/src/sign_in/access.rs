@@ -85,9 +85,8 @@ pub(crate) fn required(server: &ServerName, scopes: &[String]) -> String {
 impl State {
     async fn token(&self, rejected: Option<&str>) -> Result<Option<String>, String> {
         let mut current = self.current.lock().await;
-        let is_usable = |sign_in: &SignIn| {
-            sign_in.is_fresh() && rejected != Some(&*sign_in.access_token)
-        };
+        let is_usable =
+            |sign_in: &SignIn| sign_in.is_fresh() && rejected != Some(&*sign_in.access_token);
         if self.store.status(&self.url).is_none() {
             *current = None;
             return Ok(None);

@@ -112,7 +112,8 @@ impl Exchange {
         fields: &[(&str, &str)],
         basic: Option<(&str, &str)>,
     ) -> Result<Answer, SignInError> {
-        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let form =
+            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -168,8 +169,7 @@ impl Exchange {
         let grants = HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&self.deny) };
         let limits = CallLimits { requests: 1 };
         let owner = "sign-in";
-        let requests =
-            Requests::new(&self.http, owner, Account::default(), grants, limits, None);
+        let requests = Requests::new(&self.http, owner, Account::default(), grants, limits, None);
         let body: OutgoingBody =
             Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
         let mut request = Request::new(body);
@@ -188,7 +188,9 @@ impl Exchange {
         let body = match is_event {
             // The answer of an MCP server without sign-in, whose stream need not end.
             true => Vec::new(),
-            false => body.collect().await.map_err(|error| failed(error.to_string()))?.to_bytes().into(),
+            false => {
+                body.collect().await.map_err(|error| failed(error.to_string()))?.to_bytes().into()
+            }
         };
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }

@@ -63,10 +63,9 @@ impl RedirectListener {
     pub async fn wait(self, time: Duration) -> Result<Callback, SignInError> {
         match timeout(time, self.accept()).await {
             Ok(callback) => callback,
-            Err(_) => Err(SignInError(format!(
-                "nobody signed in within {} seconds",
-                time.as_secs()
-            ))),
+            Err(_) => {
+                Err(SignInError(format!("nobody signed in within {} seconds", time.as_secs())))
+            }
         }
     }
 
