@@ -127,6 +127,15 @@ fn servers_are_added_after_a_sign_in() {
 }
 
 #[test]
+fn servers_of_untrusted_workspaces_get_no_sign_in() {
+    let server = OAuthServer::start();
+    let workspace = workspace(&server).untrusted();
+    let run = login(&workspace, &[]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(server.state().seen.is_empty());
+}
+
+#[test]
 fn sign_in_as_json_has_no_tokens() {
     let server = OAuthServer::start();
     let workspace = workspace(&server);

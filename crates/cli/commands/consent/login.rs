@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kitbag::base::shell;
 use kitbag::base::text::shown;
-use kitbag::config::Config;
+use kitbag::config::{Config, Disabled};
 use kitbag::policy::http::HttpRequest;
 use kitbag::policy::server::{ServerAddress, ServerName};
 use kitbag::policy::{SecretName, SecretPlace};
@@ -57,6 +57,12 @@ impl Args {
         let config = kitbag.toolbox().config();
         let name =
             ServerName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
+        let server = config.servers.get(&name);
+        if server.is_some_and(|server| matches!(server.disabled, Some(Disabled::Untrusted))) {
+            return Err(CliError::Usage(format!(
+                "the server `{name}` is in a workspace that is not trusted; `kitbag trust` shows it"
+            )));
+        }
         let url = url(config, &name, self.url.as_deref())?;
         let store = store(config)?;
         let runtime = runtime()?;

@@ -70,7 +70,12 @@ async fn resource(
         let Some(document) = exchange.document(what, url).await? else { continue };
         let resource = text(&document, "resource")
             .ok_or_else(|| SignInError(format!("{what} has no `resource`")))?;
-        if !contains(&resource, server) {
+        // A path above the URL needs the document at its own well-known URL: on a host with several
+        // tenants, one of them must not get tokens for all.
+        let is_own = resource.trim_end_matches('/') == server.trim_end_matches('/');
+        let place = resource.strip_prefix(&*origin).unwrap_or_default().trim_end_matches('/');
+        let is_above = contains(&resource, server) && *url == format!("{origin}{well_known}{place}");
+        if !is_own && !is_above {
             return Err(SignInError(format!(
                 "{what} is refused: it is for `{}`, not for `{}`",
                 shown(&resource),

@@ -287,3 +287,14 @@ async fn announced_issuers_must_be_in_the_redirect() {
     let error = login.finish(authorization, callback).await.unwrap_err().to_string();
     assert_eq!(error, "the redirect is refused: it names no issuer");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_for_the_whole_host_need_its_own_metadata() {
+    let server = OAuthServer::start();
+    let origin = server.origin();
+    // As a tenant of a host with several does.
+    server.state().lies.insert("resource", json!(origin));
+    let error = sign_in(&server).await.unwrap_err();
+    let expected = format!("it is for `{origin}`, not for `{}`", server.url());
+    assert!(error.contains(&expected), "{error}");
+}
