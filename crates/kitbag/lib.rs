@@ -41,6 +41,8 @@ mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
 mod tool_config;
+#[cfg(feature = "servers")]
+mod sign_in_store;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -77,6 +79,8 @@ pub use kitbag_secrets as secrets;
 pub use kitbag_secrets::store as secret_store;
 #[cfg(feature = "servers")]
 pub use kitbag_servers as servers;
+#[cfg(feature = "servers")]
+pub use sign_in_store::sign_in_store;
 pub use kitbag_state::audit;
 pub use kitbag_state::trust;
 pub use kitbag_toolbox::{
@@ -90,6 +94,8 @@ pub use program_servers::AddServerError;
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 pub use tool_config::ToolConfig;
+#[cfg(feature = "servers")]
+pub use sign_in_store::sign_in_store;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.

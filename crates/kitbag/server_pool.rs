@@ -20,5 +20,6 @@ pub(crate) fn servers(places: &Places, config: &Config, host: &Host) -> Servers 
         fixed: vec![root.join(".kitbag"), root.join("kitbag.lock")],
     };
     let http = host.client().clone();
-    Servers::new(ServersOptions { connect: Some(Arc::new(processes)), http })
+    let sign_ins = crate::sign_in_store::sign_in_store(config);
+    Servers::new(ServersOptions { connect: Some(Arc::new(processes)), http, sign_ins })
 }

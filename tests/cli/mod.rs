@@ -19,6 +19,7 @@ mod output;
 mod registry;
 mod save;
 mod sections;
+mod sign_in;
 mod trust;
 mod trusting;
 mod values;

@@ -1,7 +1,7 @@
 //! The secrets of one configuration.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use kitbag_policy::SecretName;
 
@@ -22,6 +22,12 @@ impl Secrets {
     /// Reads values with `reader`; `allowed` findings are not treated as keys or tokens.
     pub fn new(reader: impl ReadSecret + 'static, allowed: Vec<AllowedLeak>) -> Self {
         Self { reader: Box::new(reader), allowed, leaks: OnceLock::new() }
+    }
+
+    /// Adds a value to the secrets of a configuration.
+    pub fn with_value(secrets: Arc<Self>, name: SecretName, value: SecretValue) -> Self {
+        let allowed = secrets.allowed.clone();
+        Self::new(WithValue { secrets, name, value }, allowed)
     }
 
     /// Reads a value for the call that ends with `end`.
@@ -47,6 +53,21 @@ impl Default for Secrets {
 }
 
 struct NoValues;
+
+struct WithValue {
+    secrets: Arc<Secrets>,
+    name: SecretName,
+    value: SecretValue,
+}
+
+impl ReadSecret for WithValue {
+    fn read(&self, name: &SecretName, end: &CallEnd) -> Result<SecretValue, ReadError> {
+        match *name == self.name {
+            true => Ok(self.value.clone()),
+            false => self.secrets.read(name, end),
+        }
+    }
+}
 
 impl ReadSecret for NoValues {
     fn read(&self, name: &SecretName, _: &CallEnd) -> Result<SecretValue, ReadError> {

@@ -10,7 +10,8 @@ use kitbag_policy::http::HttpGrants;
 use kitbag_policy::server::{
     Era, RemoteServer, ServerAddress, ServerName, ServerProcess, ToolDefinition,
 };
-use kitbag_secrets::{CallEnd, CallSecrets};
+use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
+use kitbag_secrets::{CallEnd, CallSecrets, SecretValue, Secrets};
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
@@ -34,6 +35,7 @@ use crate::error::ServerError;
 use crate::items::{self, ServerItems};
 use crate::listing::{self, Listing};
 use crate::pool::Means;
+use crate::sign_in::Access;
 use crate::start::{Link, RunningProcess};
 use crate::subscriptions::{self, Subscriptions};
 use crate::target::ServerTarget;
@@ -148,7 +150,13 @@ impl Lease {
                 self.0.ended().await
             }
             ServiceError::TransportSend(error) => {
-                redaction.text(format!("it cannot be reached: {}", transport_reason(&error)))
+                let reason = redaction.text(transport_reason(&error));
+                // The sign-in ended, or has too few scopes.
+                if let Some(reason) = reason.strip_prefix("it ") {
+                    let (server, reason) = (server.clone(), reason.to_owned());
+                    return ServerError::Protocol { server, reason };
+                }
+                format!("it cannot be reached: {reason}")
             }
             error => redaction.text(error.to_string()),
         };
@@ -241,16 +249,37 @@ fn remote_client(
 ) -> Result<BrokerClient, String> {
     let grant = grant(remote).map_err(|refusal| refusal.to_string())?;
     let grants = HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&target.deny) };
-    let source = Arc::clone(&target.secrets.source);
-    let secrets = CallSecrets::new(target.secrets.grants.iter().cloned(), source);
-    let secrets = secrets.map_err(|error| error.to_string())?;
     // Names of tools contain no `/`, so a server shares its connections with no tool.
     let owner = format!("servers/{}", target.name);
     let limits = CallLimits { requests: u64::MAX };
-    let secrets = Some(Arc::new(secrets));
-    let requests = Requests::new(&means.http, owner, Account::default(), grants, limits, secrets);
+    let (http, url, own) = (means.http.clone(), remote.url.clone(), target.secrets.clone());
+    let make = move |token: Option<&str>| {
+        let (mut secrets, mut source) = (own.grants.clone(), Arc::clone(&own.source));
+        if let Some(token) = token {
+            let name = SecretName::new("sign-in").expect("a constant in the right form");
+            let value = SecretValue::new(token.into()).map_err(|error| error.to_string())?;
+            let place = SecretPlace::new(&url, false).map_err(|error| error.to_string())?;
+            secrets.push(SecretGrant {
+                name: name.clone(),
+                to: vec![place],
+                within: None,
+                added: Some(Placement::Bearer),
+                variables: Vec::new(),
+                in_query: false,
+                in_body: false,
+            });
+            source = Arc::new(Secrets::with_value(source, name, value));
+        }
+        let secrets = CallSecrets::new(secrets, source).map_err(|error| error.to_string())?;
+        let (account, secrets) = (Account::default(), Some(Arc::new(secrets)));
+        Ok(Requests::new(&http, owner.clone(), account, grants.clone(), limits, secrets))
+    };
+    // A secret of the configuration is used instead of a sign-in.
+    let store = means.sign_ins.as_ref().filter(|_| remote.secret.is_none());
+    let access =
+        store.map(|store| Access::new(&target.name, &remote.url, &means.http, &target.deny, store));
     let invalid = |name| format!("the header `{name}` is not valid");
-    BrokerClient::new(requests, &remote.headers).map_err(invalid)
+    BrokerClient::new(&target.name, Box::new(make), access, &remote.headers).map_err(invalid)
 }
 
 /// Shakes hands over a transport and lists the tools.
@@ -379,8 +408,10 @@ fn transport_reason(error: &DynamicTransportError) -> String {
         innermost = source;
     }
     let text = innermost.to_string();
-    // The text of rmcp's error around the one of a request.
-    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
+    // The text of rmcp's error around the one of a request, or around ours.
+    let own =
+        text.strip_prefix("unexpected server response: ").filter(|own| own.starts_with("it "));
+    own.or(text.strip_prefix("Client error: ")).map_or(text.clone(), str::to_owned)
 }
 
 /// Adds the exit status of a process and its last errors to a reason.

@@ -17,6 +17,7 @@ mod listing;
 mod pool;
 pub mod process;
 mod request;
+pub mod sign_in;
 mod start;
 mod subscriptions;
 mod target;

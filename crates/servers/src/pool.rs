@@ -16,6 +16,7 @@ use crate::connection::{self, Connection, Lease};
 use crate::error::ServerError;
 use crate::items::{ServerChange, ServerItems};
 use crate::listing::Listing;
+use crate::sign_in::SignInStore;
 use crate::start::Connect;
 use crate::subscriptions::Subscriptions;
 use crate::target::ServerTarget;
@@ -33,6 +34,8 @@ pub struct ServersOptions {
     pub connect: Option<Arc<dyn Connect>>,
     /// Sends requests to remote servers.
     pub http: Client,
+    /// Keeps the sign-ins to remote servers. `None`: nobody is signed in.
+    pub sign_ins: Option<Arc<dyn SignInStore>>,
 }
 
 pub(crate) type Means = ServersOptions;

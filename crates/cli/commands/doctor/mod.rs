@@ -10,7 +10,7 @@ mod directories;
 mod machine;
 #[cfg(feature = "serve")]
 mod server;
-mod servers;
+pub(crate) mod servers;
 mod tools;
 
 #[cfg(feature = "serve")]

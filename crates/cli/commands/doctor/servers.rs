@@ -14,15 +14,15 @@ use super::check::{Check, Status};
 pub(super) fn checks(config: &Config) -> Vec<Check> {
     let servers = config.servers.values();
     let servers = servers.filter(|server| !matches!(server.disabled, Some(Disabled::Tool { .. })));
-    servers.map(check).collect()
+    servers.map(|server| check(config, server)).collect()
 }
 
-fn check(server: &ConfiguredServer) -> Check {
-    let (status, text) = found(server);
+fn check(config: &Config, server: &ConfiguredServer) -> Check {
+    let (status, text) = found(config, server);
     Check::new(format!("server {}", server.name), status, text)
 }
 
-fn found(server: &ConfiguredServer) -> (Status, String) {
+fn found(config: &Config, server: &ConfiguredServer) -> (Status, String) {
     if let Some(Disabled::Broken { .. }) = &server.disabled {
         let text = "its table or its record has a mistake; `kitbag check` shows it";
         return (Status::Error, text.to_owned());
@@ -42,13 +42,35 @@ fn found(server: &ConfiguredServer) -> (Status, String) {
     }
     match (off(server), server.warnings.len()) {
         (Some(off), _) => (Status::Warning, off),
-        (None, 0) => (Status::Ok, rights(&address.value)),
+        (None, 0) => access(config, &address.value),
         (None, _) => (Status::Warning, "it has warnings; `kitbag check` shows them".to_owned()),
     }
 }
 
 fn off(server: &ConfiguredServer) -> Option<String> {
     server.disabled.as_ref().map(ToString::to_string)
+}
+
+/// Returns the rights of a process, or the state of the sign-in to a remote server.
+fn access(config: &Config, address: &ServerAddress) -> (Status, String) {
+    match sign_in(config, address) {
+        None => (Status::Ok, rights(address)),
+        Some((true, words)) => (Status::Warning, format!("remote; {words}; use `kitbag login`")),
+        Some((false, words)) => (Status::Ok, format!("remote; {words}")),
+    }
+}
+
+/// Returns whether the sign-in to a server is over, and its state in words.
+#[cfg(feature = "servers")]
+pub(crate) fn sign_in(config: &Config, address: &ServerAddress) -> Option<(bool, String)> {
+    let ServerAddress::Remote(remote) = address else { return None };
+    let status = kitbag::sign_in_store(config)?.status(&remote.url)?;
+    Some((status.is_over(), format!("{} at {}", status.words(), shown(&status.issuer))))
+}
+
+#[cfg(not(feature = "servers"))]
+pub(crate) fn sign_in(_: &Config, _: &ServerAddress) -> Option<(bool, String)> {
+    None
 }
 
 fn rights(address: &ServerAddress) -> String {

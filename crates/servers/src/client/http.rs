@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -16,6 +16,7 @@ use kitbag_base::ByteSize;
 use kitbag_http::{IncomingBody, OutgoingBody, RequestError, RequestTimes, Requests};
 use kitbag_policy::http::{Headers, Host, HttpGrant, HttpRefusal, HttpRequest, Methods};
 use kitbag_policy::server::RemoteServer;
+use kitbag_policy::server::ServerName;
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -23,6 +24,8 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 use sse_stream::{Sse, SseStream};
+
+use crate::sign_in::{Access, Challenge, required};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -35,10 +38,17 @@ const REQUEST_BYTES: u64 = 16 << 20;
 /// Sends the requests of one connection.
 #[derive(Clone)]
 pub(crate) struct BrokerClient {
-    requests: Arc<Requests>,
+    server: ServerName,
+    make: Arc<MakeRequests>,
+    /// The requests with the last access token.
+    current: Arc<Mutex<Option<(Option<String>, Arc<Requests>)>>>,
+    access: Option<Access>,
     /// The headers of the configuration.
     headers: HeaderMap,
 }
+
+/// Creates the requests with an access token.
+pub(crate) type MakeRequests = dyn Fn(Option<&str>) -> Result<Requests, String> + Send + Sync;
 
 type Answer = Result<StreamableHttpPostResponse, StreamableHttpError<RequestError>>;
 
@@ -75,16 +85,42 @@ impl BrokerClient {
     /// # Errors
     ///
     /// The name of a header that is not valid.
-    pub(crate) fn new(requests: Requests, headers: &[(String, String)]) -> Result<Self, String> {
+    pub(crate) fn new(
+        server: &ServerName,
+        make: Box<MakeRequests>,
+        access: Option<Access>,
+        headers: &[(String, String)],
+    ) -> Result<Self, String> {
         let header = |(name, value): &(String, String)| {
             let invalid = || name.clone();
             let name = HeaderName::try_from(&**name).map_err(|_| invalid())?;
             Ok((name, HeaderValue::try_from(&**value).map_err(|_| invalid())?))
         };
         let headers = headers.iter().map(header).collect::<Result<_, String>>()?;
-        Ok(Self { requests: Arc::new(requests), headers })
+        let (server, make) = (server.clone(), make.into());
+        Ok(Self { server, make, current: Arc::default(), access, headers })
     }
 
+    /// Returns the requests with the current access token. `rejected` is a token that the server
+    /// does not accept.
+    async fn requests(
+        &self,
+        rejected: Option<&str>,
+    ) -> Result<(Option<String>, Arc<Requests>), StreamableHttpError<RequestError>> {
+        let token = match &self.access {
+            Some(access) => access.token(rejected).await.map_err(plain)?,
+            None => None,
+        };
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = current.as_ref().filter(|current| current.0 == token) {
+            return Ok(current.clone());
+        }
+        let requests = Arc::new((self.make)(token.as_deref()).map_err(plain)?);
+        *current = Some((token.clone(), Arc::clone(&requests)));
+        Ok((token, requests))
+    }
+
+    /// Sends a request. A rejected access token is refreshed once.
     async fn send(
         &self,
         method: Method,
@@ -92,7 +128,7 @@ impl BrokerClient {
         session: Option<&str>,
         headers: HashMap<HeaderName, HeaderValue>,
         body: Option<Vec<u8>>,
-    ) -> Result<Response<IncomingBody>, StreamableHttpError<RequestError>> {
+    ) -> Result<Response<Body>, StreamableHttpError<RequestError>> {
         let mut all = self.headers.clone();
         all.extend(headers);
         let accepted = if body.is_some() { "application/json, text/event-stream" } else { EVENTS };
@@ -106,14 +142,18 @@ impl BrokerClient {
         if body.is_some() {
             all.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
-        let body: OutgoingBody = Full::new(Bytes::from(body.unwrap_or_default()))
-            .map_err(|never| match never {})
-            .boxed_unsync();
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.headers_mut() = all;
-        let sent = self.requests.send(url, request, RequestTimes::default()).await;
-        sent.map_err(StreamableHttpError::Client)
+        let body = Bytes::from(body.unwrap_or_default());
+        let (token, requests) = self.requests(None).await?;
+        let response = exchange(&requests, &method, url, &all, &body).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || token.is_none() {
+            return Ok(response);
+        }
+        drop(response);
+        let (token, requests) = self.requests(token.as_deref()).await?;
+        match (token, &self.access) {
+            (None, Some(access)) => Err(plain(access.required())),
+            _ => exchange(&requests, &method, url, &all, &body).await,
+        }
     }
 
     async fn post(
@@ -137,7 +177,8 @@ impl BrokerClient {
         let session = text(response.headers(), &SESSION).map(str::to_owned);
         let kind = text(response.headers(), &header::CONTENT_TYPE).unwrap_or_default().to_owned();
         if !status.is_success() {
-            return refused(response, &kind, &message, limits).await;
+            return refused(&self.server, self.access.is_some(), response, &kind, &message, limits)
+                .await;
         }
         if !has_answer {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -253,7 +294,9 @@ impl StreamableHttpClient for BrokerClient {
 /// Reads an answer with the status of an error. A JSON-RPC error in it is the answer. A server
 /// without `server/discover` may refuse it in any form.
 async fn refused(
-    response: Response<IncomingBody>,
+    server: &ServerName,
+    has_sign_in: bool,
+    response: Response<Body>,
     kind: &str,
     message: &ClientJsonRpcMessage,
     limits: StreamableHttpResponseLimits,
@@ -261,6 +304,7 @@ async fn refused(
     let status = response.status();
     let location = text(response.headers(), &header::LOCATION).map(str::to_owned);
     let challenge = response.headers().contains_key(header::WWW_AUTHENTICATE);
+    let bearer = Challenge::of(response.headers()).filter(|_| has_sign_in);
     let (body, _) = read(response.into_body(), limits.max_error_response_size).await;
     let body = body.unwrap_or_default();
     let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
@@ -268,6 +312,15 @@ async fn refused(
         _ => None,
     };
     let is_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if let Some(bearer) = bearer {
+        let is_scope = bearer.error.as_deref() == Some("insufficient_scope");
+        if status == StatusCode::UNAUTHORIZED {
+            return Err(plain(required(server, &[])));
+        }
+        if status == StatusCode::FORBIDDEN && is_scope {
+            return Err(plain(required(server, &bearer.scopes)));
+        }
+    }
     if is_access || challenge {
         let reason = format!("HTTP {status}: the server requires other credentials");
         return Err(StreamableHttpError::UnexpectedServerResponse(reason.into()));
@@ -291,6 +344,30 @@ async fn refused(
     Err(unexpected(status, &String::from_utf8_lossy(&body)))
 }
 
+/// The body of a response. The requests that it is one of end with it.
+struct Body(IncomingBody, Arc<Requests>);
+
+/// Sends one request.
+async fn exchange(
+    requests: &Arc<Requests>,
+    method: &Method,
+    url: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Body>, StreamableHttpError<RequestError>> {
+    let body: OutgoingBody = Full::new(body.clone()).map_err(|never| match never {}).boxed_unsync();
+    let mut request = Request::new(body);
+    *request.method_mut() = method.clone();
+    *request.headers_mut() = headers.clone();
+    let sent = requests.send(url, request, RequestTimes::default()).await;
+    let response = sent.map_err(StreamableHttpError::Client)?;
+    Ok(response.map(|body| Body(body, Arc::clone(requests))))
+}
+
+fn plain(reason: String) -> StreamableHttpError<RequestError> {
+    StreamableHttpError::UnexpectedServerResponse(reason.into())
+}
+
 fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<RequestError> {
     const SHOWN: usize = 300;
     let body = &body[..body.floor_char_boundary(SHOWN)];
@@ -309,11 +386,11 @@ fn is_media_type(kind: &str, expected: &str) -> bool {
 
 /// Reads at most `limit` bytes of a body. The second value is false if the body is longer.
 async fn read(
-    mut body: IncomingBody,
+    mut body: Body,
     limit: usize,
 ) -> (Result<Vec<u8>, StreamableHttpError<RequestError>>, bool) {
     let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = body.0.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => return (Err(StreamableHttpError::Client(error)), false),
@@ -329,9 +406,10 @@ async fn read(
 }
 
 /// Reads the events of a body. A longer event than `limit` ends the stream with an error.
-fn events(body: IncomingBody, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
+fn events(Body(body, requests): Body, limit: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let mut event = EventBytes { limit, bytes: 0, is_line_empty: true };
     let chunks = body.into_data_stream().map(move |chunk| {
+        let _ = &requests;
         let chunk = chunk.map_err(io::Error::other)?;
         match event.count(&chunk) {
             true => Ok(chunk),

@@ -6,3 +6,4 @@ mod hostile;
 mod items;
 mod lifecycle;
 mod remote;
+mod sign_in;

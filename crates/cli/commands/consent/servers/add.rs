@@ -145,7 +145,15 @@ impl ServerArgs {
                 return Err(not_added(&name));
             }
         }
-        let record = listing::listed(&tried, &name, &table.origin).map_err(nothing)?;
+        let unlisted = |error: CliError| match &self.url {
+            Some(url) if error.to_string().contains("requires a sign-in") => {
+                let login = shell::command(["kitbag", "login", name.as_str(), url]);
+                let hint = format!("nothing was added; sign in with `{login}`, and add it again");
+                CliError::Hinted { error: Box::new(error), hint }
+            }
+            _ => nothing(error),
+        };
+        let record = listing::listed(&tried, &name, &table.origin).map_err(unlisted)?;
         let others = other_tools(config, &name);
         let difference = Difference { server, old: None, new: &record, others: &others };
         if !global.json {

@@ -8,6 +8,7 @@ use kitbag::toolbox::consent::{server_items, surroundings};
 use kitbag::{Config, Kitbag};
 use serde_json::{Value, json};
 
+use crate::commands::doctor::servers::sign_in;
 use crate::commands::{Global, LimitArgs, ToolArg};
 use crate::console::output;
 use crate::error::CliError;
@@ -74,6 +75,8 @@ fn as_text(server: &ConfiguredServer, config: &Config) -> String {
     };
     let origin = server.address.as_ref().map(|address| address.origin.clone());
     section("Access", &origin.unwrap_or_default(), &access(server, config));
+    let sign_in = server.address.as_ref().and_then(|address| sign_in(config, &address.value));
+    section("Sign-in", &Origin::Default, &sign_in.map(|it| it.1).into_iter().collect::<Vec<_>>());
     if let Some(recorded) = &server.recorded {
         let record = &recorded.server;
         let name = record.name.as_deref().unwrap_or("a server without a name");
@@ -108,6 +111,7 @@ fn as_json(server: &ConfiguredServer, config: &Config) -> Value {
         "name": server.name,
         "disabled": server.disabled.as_ref().map(ToString::to_string),
         "access": access(server, config),
+        "signIn": server.address.as_ref().and_then(|it| sign_in(config, &it.value)).map(|it| it.1),
         "hasAllRights": server.address.as_ref().map(|it| it.value.has_all_rights()),
         "server": record.and_then(|record| record.name.as_deref()),
         "version": record.and_then(|record| record.version.as_deref()),

@@ -1,0 +1,62 @@
+//! `kitbag logout`.
+
+use std::sync::Arc;
+
+use kitbag::policy::server::ServerName;
+use kitbag::servers::sign_in::revoke;
+use serde_json::json;
+
+use super::login::{failed, runtime, store, url};
+use crate::commands::{Global, LimitArgs};
+use crate::console::output;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kitbag logout docs")]
+pub(crate) struct Args {
+    /// The name of the MCP server
+    name: String,
+    /// The URL of a server that is not in the configuration
+    url: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
+        let kitbag = global.kitbag(LimitArgs::default())?;
+        let config = kitbag.toolbox().config();
+        let name =
+            ServerName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
+        let url = url(config, &name, self.url.as_deref())?;
+        let store = store(config)?;
+        let unusable = |reason| failed(&name, reason);
+        let sign_in = match store.status(&url) {
+            Some(_) => store.read(&url).map_err(unusable)?,
+            None => None,
+        };
+        let http = kitbag.toolbox().host().client();
+        let deny = Arc::clone(&config.deny.value);
+        let revoked = match &sign_in {
+            Some(sign_in) => runtime()?.block_on(revoke(http, &deny, sign_in)),
+            None => Ok(false),
+        };
+        // Deleted in any case, so that kitbag does not use it again.
+        let was_there = store.delete(&url).map_err(unusable)?;
+        if let Err(error) = &revoked {
+            output::warn(&format!("the tokens are deleted, but not revoked: {error}"));
+        }
+        let is_revoked = *revoked.as_ref().unwrap_or(&false);
+        if global.json {
+            output::json(&json!({ "server": name, "deleted": was_there, "revoked": is_revoked }))?;
+            return Ok(Exit::Done);
+        }
+        output::data(&match (was_there, is_revoked) {
+            (false, _) => format!("Nobody was signed in to the server {name}."),
+            (true, true) => format!("Revoked and deleted the sign-in to the server {name}."),
+            (true, false) => format!(
+                "Deleted the sign-in to the server {name}. Its tokens are valid until they expire."
+            ),
+        })?;
+        Ok(Exit::Done)
+    }
+}
