@@ -12,6 +12,7 @@ use kitbag::{
     Answer, AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd,
     Invocation, Kitbag, Outcome, Places, Question, Reply,
 };
+use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
 use crate::commands::Global;
@@ -117,8 +118,10 @@ fn write_workspace(case: &Case, component: &Path, root: &Path) -> io::Result<()>
 fn http_grant(response: &RecordedResponse) -> String {
     let request = &response.request;
     // A pattern has no query.
-    let url = format!("{}{}", request.origin_url(), request.path());
-    format!("http={{ url = {url:?}, methods = [{:?}] }}", request.method().as_str())
+    let url = json!(format!("{}{}", request.origin_url(), request.path()));
+    let method = json!(request.method().as_str());
+    // A string in JSON is one in TOML.
+    format!("http={{ url = {url}, methods = [{method}] }}")
 }
 
 /// Returns the lines of a completed call, and notes on its refused requests.

@@ -67,6 +67,7 @@ pub(crate) static FILES: &[(&str, &str, &[u8])] = &[
     ("javascript", "dot-kitbag/config.toml", include_bytes!("../../../../templates/javascript/dot-kitbag/config.toml")),
     ("javascript", "package.json", include_bytes!("../../../../templates/javascript/package.json")),
     ("javascript", "tool.js", include_bytes!("../../../../templates/javascript/tool.js")),
+    ("javascript", "vendor/kitbag-tool/README.md", include_bytes!("../../../../sdk/javascript/README.md")),
     ("javascript", "vendor/kitbag-tool/build.js", include_bytes!("../../../../sdk/javascript/build.js")),
     ("javascript", "vendor/kitbag-tool/index.d.ts", include_bytes!("../../../../sdk/javascript/index.d.ts")),
     ("javascript", "vendor/kitbag-tool/package.json", include_bytes!("../../../../sdk/javascript/package.json")),
