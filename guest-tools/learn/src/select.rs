@@ -122,7 +122,7 @@ enum Like {
 }
 
 fn like(files: &impl Files, catalog: &Catalog, text: &str) -> Like {
-    let name = name.trim().trim_start_matches("./").trim_end_matches('/');
+    let name = text.trim().trim_start_matches("./").trim_end_matches('/');
     let found: Vec<_> = catalog.find_like(name).collect();
     match found.as_slice() {
         [(position, _)] => return Like::Subject(*position),
