@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag::base::shell;
-use kitbag::base::text::shown;
+use kitbag::base::text::{printable, shown};
 use kitbag::config::Config;
 use kitbag::policy::http::HttpRequest;
 use kitbag::policy::server::{ServerAddress, ServerName};
@@ -120,14 +120,14 @@ impl Args {
             let device = login.device().await.map_err(refused)?;
             output::note(&format!(
                 "open {} and enter the code {}",
-                shown(&device.url),
+                printable(&device.url),
                 shown(&device.user_code)
             ));
             return login.wait(device).await.map_err(refused);
         }
         let listener = RedirectListener::open().await.map_err(refused)?;
         let authorization = login.authorize(&listener.url()).await.map_err(refused)?;
-        output::note(&format!("open this URL to sign in:\n{}", shown(&authorization.url)));
+        output::note(&format!("open this URL to sign in:\n{}", printable(&authorization.url)));
         if !self.no_browser {
             open(&authorization.url);
         }
