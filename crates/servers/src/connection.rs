@@ -436,6 +436,7 @@ impl Started {
     /// `release` decides whether an idle server may end. `publish` receives the prompts and
     /// resources whenever they are listed, for which no request waits, and `updated` the URIs of
     /// changed resources. Returns why a server failed; `None` if it was ended.
+    #[expect(clippy::too_many_arguments, reason = "callbacks of one caller")]
     pub(crate) async fn supervise(
         self,
         target: &ServerTarget,

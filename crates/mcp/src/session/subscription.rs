@@ -109,7 +109,8 @@ pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> Sub
 pub(crate) fn at_servers(session: &Session, accepted: &SubscriptionFilter) -> AtServers {
     let mut tasks = JoinSet::new();
     let uris = accepted.resource_subscriptions.iter().flatten();
-    for uri in uris.filter(|uri| uri.starts_with(SERVER_SCHEME)).cloned() {
+    for uri in uris.filter(|uri| uri.starts_with(SERVER_SCHEME)) {
+        let uri = uri.clone();
         let toolbox = session.generation().toolbox.clone();
         tasks.spawn(async move {
             let subscribed = toolbox.subscribe_to_server(&uri).await;

@@ -276,7 +276,7 @@ async fn a_stateless_remote_server_reports_changes() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(streams.load(Ordering::SeqCst), 2, "a stream that ended is opened again");
-    while name().is_none_or(|name| name < "p2".to_owned())
+    while name().is_none_or(|name| name.as_str() < "p2")
         && start.elapsed() < Duration::from_secs(20)
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
