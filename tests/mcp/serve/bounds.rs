@@ -193,6 +193,7 @@ fn incomplete_heads_and_bodies_time_out() {
 #[test]
 fn an_http_client_that_reads_nothing_is_disconnected() {
     let workspace = Workspace::with_probe("");
+    workspace.add_to_own_config("[serve]\nresult_size = \"64MiB\"\n");
     let server = HttpServer::start(&workspace, OPEN);
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -41,6 +41,8 @@ impl Attacked {
     }
 
     fn start_in(workspace: Workspace, total_mib: u64) -> Self {
+        // Large answers are sent whole.
+        workspace.add_to_own_config("[serve]\nresult_size = \"64MiB\"\n");
         workspace.run(&["run", "probe", "do=echo", "text=compiled"]).success();
         let total = format!("{total_mib}MiB");
         let server = HttpServer::start(&workspace, &["--no-token", "--total-memory", &total]);

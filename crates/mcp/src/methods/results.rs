@@ -25,6 +25,9 @@ const PART: usize = 16 << 10;
 /// text.
 const TWICE: usize = 8 << 10;
 
+/// The size below which a result fits into the arguments of a call, which the host limits to 1 MiB.
+const INPUT_BYTES: usize = 1_000_000;
+
 /// Maximum number of kept results in the arguments of one call.
 const INPUTS: usize = 16;
 
@@ -118,7 +121,8 @@ fn keep(
         "\n\n[This is the start of a result of {size} in {lines} lines. The whole is kept for this \
          session. Read on: `{read}` {arguments}"
     );
-    if let Some(python) = python(generation.toolbox.config()) {
+    let python = python(generation.toolbox.config()).filter(|_| body.len() < INPUT_BYTES);
+    if let Some(python) = python {
         let _ =
             write!(shown, ", or process it: `{python}` {{\"inputs\": {{\"text\": \"{uri}\"}}}}");
     }
