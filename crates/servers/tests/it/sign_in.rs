@@ -75,7 +75,7 @@ async fn sign_in(server: &OAuthServer) -> Result<SignIn, String> {
 }
 
 fn target(url: String) -> ServerTarget {
-    let remote = RemoteServer { url, secret: None, headers: Vec::new() };
+    let remote = RemoteServer { url, secret: None, headers: Vec::new(), addresses: Vec::new() };
     ServerTarget {
         name: ServerName::new("docs").unwrap(),
         address: Arc::new(ServerAddress::Remote(remote)),
