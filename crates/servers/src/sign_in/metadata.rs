@@ -102,7 +102,8 @@ fn contains(resource: &str, server: &str) -> bool {
         return resource.strip_suffix('/') == Some(server);
     };
     // An origin without a path must end where the origin of the server ends.
-    rest.is_empty() || rest.starts_with(['/', '?']) || resource.ends_with('/') && has_host(resource)
+    let is_whole = rest.is_empty() || rest.starts_with(['/', '?']) || resource.ends_with('/');
+    is_whole && has_host(resource)
 }
 
 fn has_host(url: &str) -> bool {
