@@ -1,5 +1,5 @@
 //! Fuzz targets, as plain functions. `cargo fuzz` runs them for any duration, and
-//! `tests/fuzzing.rs` runs each over the corpus with every `cargo test`. A function returns if the
+//! `tests/meta/fuzzing.rs` runs each over the corpus with every `cargo test`. A function returns if the
 //! input is harmless, and panics if it violates a guarantee.
 
 use std::cell::RefCell;
@@ -12,10 +12,10 @@ use kitbag::base::json::{self, JsonBudget};
 use kitbag::base::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, Limits};
 use kitbag::host::{
-    Call, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering, RunContext,
+    Call, Completion, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering, RunContext,
     inspect_file,
 };
-use kitbag::policy::Grants;
+use kitbag::policy::{Access, DirectoryGrant, Grants};
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,13 +24,15 @@ use tempfile::TempDir;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 8] = [
+pub(crate) const TARGETS: [Target; 10] = [
     ("configuration", configuration),
     ("arguments", arguments),
     ("component", component),
     ("core", core),
     ("plugin", plugin),
     ("functions", functions),
+    ("act", act),
+    ("skill", skill),
     ("learn", learn),
     ("output", output),
 ];
@@ -140,7 +142,7 @@ pub(crate) fn component(data: &[u8]) {
         let known = known.ok().flatten();
         assert!(known.is_none_or(|known| known == *component.described()), "read before and after");
         assert!(inspected.is_ok(), "what runs can be inspected");
-        run(host, &component, "{}".into(), Grants::default());
+        drop(run(host, &component, "{}".into(), Grants::default()));
     });
 }
 
@@ -153,7 +155,7 @@ pub(crate) fn core(data: &[u8]) {
     let names = "clock.now_unix log.emit http.request x secrets.get";
     grants.config.set("capabilities", names).expect("a short value");
     let arguments = String::from_utf8_lossy(data).into_owned();
-    TOOL.with(|(host, component)| run(host, component, arguments, grants));
+    TOOL.with(|(host, component)| drop(run(host, component, arguments, grants)));
 }
 
 /// Checks that any sequence of calls of host functions stays within the limits of the call.
@@ -164,7 +166,58 @@ pub(crate) fn plugin(data: &[u8]) {
     let arguments = serde_json::json!({ "input": String::from_utf8_lossy(data) });
     let mut grants = Grants::default();
     grants.config.set("0", "value").expect("a short value");
-    TOOL.with(|(host, component)| run(host, component, arguments.to_string(), grants));
+    TOOL.with(|(host, component)| drop(run(host, component, arguments.to_string(), grants)));
+}
+
+/// Checks that data of a component for ACT ends its call, or is read, and that CBOR becomes JSON.
+pub(crate) fn act(data: &[u8]) {
+    thread_local! {
+        static TOOL: (Host, Component) = module(include_str!("act.wat"));
+    }
+    let letter = |nibble: u8| char::from(b'@' | nibble);
+    let letters: String =
+        data.iter().flat_map(|byte| [letter(byte >> 4), letter(byte & 15)]).collect();
+    let arguments = Value::from(letters).to_string();
+    let completion =
+        TOOL.with(|(host, component)| run(host, component, arguments, Grants::default()));
+    let is_cbor = data.first() == Some(&0);
+    if let Ok(Outcome::Success(text)) = &completion.result
+        && is_cbor
+        && !text.ends_with(" bytes]")
+    {
+        assert!(serde_json::from_str::<Value>(text).is_ok(), "{text:?}");
+    }
+}
+
+/// Checks that any sequence of calls of a skill's host functions stays within the limits of the
+/// call and in its directory.
+pub(crate) fn skill(data: &[u8]) {
+    thread_local! {
+        static TOOL: (TempDir, (Host, Component)) =
+            (workspace(|_| {}), module(include_str!("skill.wat")));
+    }
+    TOOL.with(|(workspace, (host, component))| {
+        let root = workspace.path().canonicalize().expect("the directory is ours");
+        let directory = root.join("data");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(&directory).expect("the directory is ours");
+        fs::write(directory.join("in.txt"), "content").expect("the file is ours");
+        fs::write(root.join("outside.txt"), "outside").expect("the file is ours");
+        let mut grants = Grants::default();
+        grants.config.set("KEY", "value").expect("a short value");
+        grants.directories.push(DirectoryGrant {
+            host: directory,
+            guest: "/data".parse().expect("a path"),
+            access: Access::ReadWrite,
+            include: Vec::new(),
+            protected: None,
+            identity: None,
+        });
+        drop(run(host, component, String::from_utf8_lossy(data).into_owned(), grants));
+        let outside = fs::read_dir(&root).expect("the directory is ours").count();
+        assert_eq!(outside, 3, "a file outside of the granted directory");
+        assert_eq!(fs::read(root.join("outside.txt")).expect("it exists"), b"outside");
+    });
 }
 
 /// Loads a module in the text format.
@@ -177,7 +230,7 @@ fn module(text: &str) -> (Host, Component) {
 }
 
 /// Calls a tool, and checks that it stays within its memory limit.
-fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
+fn run(host: &Host, component: &Component, arguments: String, grants: Grants) -> Completion {
     let call = Call {
         name: "tool".into(),
         function: None,
@@ -197,6 +250,7 @@ fn run(host: &Host, component: &Component, arguments: String, grants: Grants) {
     };
     let completion = host.call_blocking(component, &call, &RunContext::default());
     assert!(completion.usage.memory.as_u64() <= 16 << 20);
+    completion
 }
 
 /// A component that returns its argument, a list of records with values of all types.

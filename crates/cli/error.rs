@@ -15,6 +15,7 @@ use kitbag::secret_store::StoreError;
 use kitbag::secrets::ReadError;
 use kitbag::toolbox::NotApproved;
 use kitbag::{Question, ToolboxError, TrustQuestionError};
+use kitbag_registry::RegistryError;
 use serde_json::{Value, json};
 
 use crate::exit::{self, Exit};
@@ -96,12 +97,22 @@ pub(crate) enum CliError {
     /// An error with a more specific hint.
     #[error("{error}")]
     Hinted { error: Box<CliError>, hint: String },
+    /// A tool cannot be pulled, pushed or verified.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
     /// A person did not consent, or could not be asked.
     #[error("{0}")]
     NotAgreed(String),
+    /// A program that builds a tool failed, or could not be started.
+    #[error("`{command}` {}", if source.is_some() { "cannot be started" } else { "failed" })]
+    Build {
+        command: String,
+        #[source]
+        source: Option<io::Error>,
+    },
     /// An operation failed because too few files can be opened.
     #[error("this process may have only {limit} files open at once")]
     OpenFiles {
@@ -116,6 +127,8 @@ impl From<BuildError> for CliError {
         match error {
             BuildError::Config(errors) => errors.into(),
             BuildError::Tool(error) => error.into(),
+            #[cfg(feature = "servers")]
+            BuildError::Server(error) => Self::Usage(error.to_string()),
         }
     }
 }
@@ -125,6 +138,7 @@ impl CliError {
         match self {
             Self::Usage(_)
             | Self::Read { .. }
+            | Self::Build { .. }
             | Self::Trust(TrustQuestionError::Nothing { .. })
             | Self::Component(LoadError::NotFound { .. }) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
@@ -142,6 +156,16 @@ impl CliError {
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
+            Self::Registry(error) => match error {
+                RegistryError::NotFound { .. }
+                | RegistryError::Invalid { .. }
+                | RegistryError::Key(_) => ErrorKind::Usage,
+                RegistryError::Digest { .. }
+                | RegistryError::Size { .. }
+                | RegistryError::Signature(_) => ErrorKind::Changed,
+                RegistryError::Private { .. } => ErrorKind::Untrusted,
+                _ => ErrorKind::Inaccessible,
+            },
             Self::Output(_) | Self::Save { .. } => ErrorKind::Output,
             Self::OpenFiles { .. } => ErrorKind::OpenFiles,
             Self::Hinted { error, .. } => error.kind(),

@@ -101,6 +101,16 @@ enum Command {
     /// Revoke and delete the sign-in to a remote MCP server
     #[cfg(feature = "servers")]
     Logout(commands::consent::logout::Args),
+    /// Find tools in an index
+    ///
+    /// An index is a JSON file, or an artifact in a registry that contains it. An artifact must be
+    /// named with its digest.
+    Search(commands::registry::search::Args),
+    /// Push a component to a registry, and sign it
+    ///
+    /// The artifact has the layout of the CNCF for Wasm, which other programs also read. The command
+    /// prints the digest, by which other people can pin it.
+    Push(commands::registry::push::Args),
     /// Write a built-in tool as a local tool
     ///
     /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
@@ -117,6 +127,25 @@ enum Command {
     /// that wait for `kitbag trust` are skipped and named. A name in `learned`, `disabled` or
     /// `[serve] tools` without a match is a warning.
     Check(commands::tools::check::Args),
+    /// Create a project for a tool: its source, cases and grants
+    ///
+    /// The project builds as it is, and its tool reads a file, asks a question and makes a request.
+    /// The new directory is a workspace that you trust.
+    New(commands::author::new::Args),
+    /// Build a project and install its tool in the workspace
+    ///
+    /// kitbag finds the language by the files of the project, and runs the compiler of that language
+    /// with your rights. The component is copied to .kitbag/tools. In a workspace that you trust,
+    /// it runs immediately.
+    Build(commands::author::build::Args),
+    /// Build a project, run its cases and show differences
+    ///
+    /// A case is a call and its expected answer, in cases.txt or in files in cases/. The tool
+    /// reads only the files of its case, and its requests are answered only with the responses of
+    /// its case: no connection is opened.
+    Test(commands::author::test::Args),
+    /// Build a project and run its cases after each change
+    Dev(commands::author::dev::Args),
     /// Check the installation, and print what to paste into a bug report
     ///
     /// Each check is a line with `ok`, `warning` or `error`, and the way out: directories and their
@@ -251,9 +280,15 @@ fn run(cli: Cli) -> Exit {
         Command::Login(args) => args.run(&global),
         #[cfg(feature = "servers")]
         Command::Logout(args) => args.run(&global),
+        Command::Search(args) => args.run(global),
+        Command::Push(args) => args.run(global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),
+        Command::New(args) => args.run(global),
+        Command::Build(args) => args.run(&global),
+        Command::Test(args) => args.run(&global),
+        Command::Dev(args) => args.run(&global),
         Command::Doctor(args) => args.run(&global),
         Command::Prompt(args) => args.run(global),
         Command::Export(args) => args.run(global),

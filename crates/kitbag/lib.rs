@@ -33,6 +33,8 @@
 
 mod builtins;
 mod places;
+#[cfg(feature = "servers")]
+mod program_servers;
 mod proposal;
 mod requests;
 mod secret_sources;
@@ -40,6 +42,7 @@ mod secret_sources;
 mod server_pool;
 #[cfg(feature = "servers")]
 mod sign_in_store;
+mod tool_config;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -83,11 +86,14 @@ pub use kitbag_toolbox::{
     NativeTool, NoAnswers, Reply, Summary, Tool, Toolbox, ToolboxError,
 };
 pub use places::Places;
+#[cfg(feature = "servers")]
+pub use program_servers::AddServerError;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
 #[cfg(feature = "servers")]
 pub use sign_in_store::sign_in_store;
+pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.
@@ -135,6 +141,10 @@ pub struct Builder {
     component: Option<ComponentTool>,
     script: Option<ScriptFile>,
     bytes_tools: Vec<(String, Arc<[u8]>)>,
+    /// The settings of tools, as the text of a configuration file.
+    tool_configs: Option<String>,
+    #[cfg(feature = "servers")]
+    servers: Vec<(policy::server::ServerName, policy::server::ServerAddress)>,
 }
 
 #[derive(Default)]
@@ -154,18 +164,10 @@ pub enum BuildError {
     /// A tool that the program provides is invalid.
     #[error(transparent)]
     Tool(#[from] ToolboxError),
-}
-
-/// Why the tools of a server were not added.
-#[cfg(feature = "servers")]
-#[derive(Debug, thiserror::Error)]
-pub enum AddServerError {
-    /// The server did not start.
+    /// The tools of a server of the program were not added.
+    #[cfg(feature = "servers")]
     #[error(transparent)]
-    Server(#[from] kitbag_servers::ServerError),
-    /// A tool cannot have its name.
-    #[error(transparent)]
-    Tool(#[from] ToolboxError),
+    Server(#[from] AddServerError),
 }
 
 type OnQuestion =
@@ -267,29 +269,6 @@ impl Kitbag {
     ) -> Result<(), ToolboxError> {
         self.toolbox = self.toolbox.with_component(name, bytes)?;
         Ok(())
-    }
-
-    /// Starts an MCP server and adds its tools, each as `NAME_TOOL`. Returns their names. The
-    /// server runs with the given address until it is idle for ten minutes, and starts again for
-    /// the next call. A tool whose definition differs then is refused.
-    ///
-    /// Tools of servers that a person may choose belong into the configuration, which records what
-    /// the person agreed to.
-    ///
-    /// # Errors
-    ///
-    /// [`AddServerError`] if the server does not start, or a tool cannot have its name.
-    #[cfg(feature = "servers")]
-    pub async fn add_server(
-        &mut self,
-        name: policy::server::ServerName,
-        address: policy::server::ServerAddress,
-    ) -> Result<Vec<ToolName>, AddServerError> {
-        let target = self.toolbox.target_of(&name, address.into());
-        let listing = self.toolbox.list_server(&target).await?;
-        let (toolbox, names) = self.toolbox.with_server_tools(&target, &listing)?;
-        self.toolbox = toolbox;
-        Ok(names)
     }
 
     /// Removes a tool that this program added, here or with the builder.
@@ -450,7 +429,7 @@ impl Builder {
     /// `[serve] memory`, and offers only the tools in `[serve] tools`. Default: no limit, and every
     /// enabled tool.
     #[must_use]
-    pub fn server(mut self) -> Self {
+    pub fn as_server(mut self) -> Self {
         self.is_server = true;
         self
     }
@@ -465,7 +444,7 @@ impl Builder {
     }
 
     /// Offers only the tools whose names match one of these names or globs, overriding
-    /// `[serve] tools`; for a [`server`](Self::server).
+    /// `[serve] tools`; for a [`as_server`](Self::as_server).
     #[must_use]
     pub fn served_tools(mut self, patterns: Sourced<Vec<String>>) -> Self {
         self.served_tools = Some(patterns);
@@ -581,8 +560,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Config`] lists all mistakes in the user config, and [`BuildError::Tool`]
-    /// describes a mistake in a tool of this program.
+    /// [`BuildError::Config`] lists all mistakes in the user config. [`BuildError::Tool`] describes a
+    /// mistake in a tool of this program, and `BuildError::Server` a server that does not start.
     pub fn build(mut self) -> Result<Kitbag, BuildError> {
         self.find_cache();
         let config = kitbag_config::load_isolated(&self.sources(&declarations()))?;
@@ -621,6 +600,8 @@ impl Builder {
         {
             components.push((name.to_string(), bytes));
         }
+        #[cfg(feature = "servers")]
+        let servers = std::mem::take(&mut self.servers);
         let mut kitbag = self.with_config(config);
         for (name, bytes) in components {
             errors.extend(kitbag.add_component(&name, bytes).err().map(BuildError::Tool));
@@ -630,6 +611,12 @@ impl Builder {
                 Ok(toolbox) => kitbag.toolbox = toolbox,
                 Err(error) => errors.push(error.into()),
             }
+        }
+        #[cfg(feature = "servers")]
+        for (name, address) in servers {
+            let added = Host::block_on(|| kitbag.add_server(name, address));
+            let added = added.map_err(AddServerError::from).flatten();
+            errors.extend(added.err().map(BuildError::Server));
         }
         (kitbag, errors)
     }
@@ -661,6 +648,7 @@ impl Builder {
                 .iter()
                 .flat_map(|(name, _)| ToolName::new(name))
                 .collect(),
+            program: self.tool_configs.clone(),
             isolates_own: self.isolates_own,
             is_server: self.is_server,
             served_tools: self.served_tools.clone(),

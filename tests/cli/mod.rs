@@ -3,6 +3,7 @@
 mod add;
 mod add_attacks;
 mod audit;
+mod author;
 mod broken;
 mod cases;
 mod command_line;

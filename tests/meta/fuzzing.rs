@@ -60,6 +60,16 @@ fn functions_return_their_arguments() {
 }
 
 #[test]
+fn data_of_act_components_is_read_or_refused() {
+    run("act");
+}
+
+#[test]
+fn skills_stay_within_their_limits() {
+    run("skill");
+}
+
+#[test]
 fn learn_accepts_the_same_subjects_as_a_simple_model() {
     run("learn");
 }

@@ -7,6 +7,7 @@ mod house;
 mod links;
 mod snapshot;
 mod snapshots;
+mod templates;
 mod tools_page;
 
 use std::collections::BTreeSet;

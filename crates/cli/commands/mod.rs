@@ -1,10 +1,12 @@
 //! One file per command, in a folder per subject. The doc comments of the arguments are the help
 //! text.
 
+pub(crate) mod author;
 pub(crate) mod consent;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod print;
+pub(crate) mod registry;
 #[cfg(feature = "serve")]
 pub(crate) mod server;
 pub(crate) mod tools;

@@ -57,10 +57,11 @@ pub use advise::path_refusal::PathRefusal;
 pub use advise::places::{FileAdvice, GrantAdvice, GrantLine, GrantPlace, PathAdvice};
 pub use config::rows::Row;
 pub use config::{
-    Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config, ConfiguredGrants,
-    ConfiguredServer, ConfiguredTool, IgnoredWorkspace, LeakAllowance, LocalTool, LockedManifest,
-    LockedServer, LockedTool, NameResolution, Network, Output, Parameter, ParameterType,
-    Parameters, Person, PersonName, PersonNameError, Recorded, RecordedServer, RootFile,
+    AcceptedSigner, Audit, AuditSync, BytesTool, CommandTemplate, ComponentCall, Config,
+    ConfiguredGrants, ConfiguredServer, ConfiguredTool, Discovery, DiscoveryMode, IgnoredWorkspace,
+    LeakAllowance, LocalTool, LockedDownload, LockedManifest, LockedServer, LockedTool,
+    NameResolution, NamedContent, Network, Output, Parameter, ParameterType, Parameters, Person,
+    PersonName, PersonNameError, Recorded, RecordedServer, Registries, RegistryRule, RootFile,
     ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
     Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, address_words, confinement_words,
     secret_destinations, server_tool_name, set_secret_command,

@@ -494,7 +494,7 @@ fn advice(imports: &[String]) -> String {
         "; Blufio has no such function".into()
     } else if any("wasi:") {
         "; it provides WASI 0.2 and 0.3.0: cli, clocks, filesystem, http for requests, io, random, and \
-         sockets of 0.2 without a network"
+         sockets without a network"
             .into()
     } else {
         "; build the tool for `wasm32-wasip2` with imports from WASI 0.2 only".into()

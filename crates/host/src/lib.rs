@@ -47,7 +47,7 @@ pub use kitbag_engine::{COMPILE_COMMAND, compile_worker};
 pub use kitbag_fs_guard::{Distrust, Guard, GuardedPaths, Owners, USUAL_PLACES};
 pub use kitbag_http::{
     Account, ClientOptions, Direct, DirectError, FailedConnection, Nameservers, Proxy, ProxyError,
-    ProxyRules, RequestRecord, Roots, RootsError,
+    ProxyRules, RecordedResponse, Recordings, RequestRecord, Roots, RootsError,
 };
 #[cfg(feature = "storage")]
 pub use kitbag_state::storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};

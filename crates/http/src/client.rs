@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use crate::error::RequestError;
 use crate::io::IoThread;
 use crate::pool::Pool;
+use crate::recordings::Recordings;
 use crate::resolve::{Nameservers, Resolver};
 use crate::tls::Roots;
 
@@ -28,6 +29,8 @@ pub struct ClientOptions {
     pub nameservers: Nameservers,
     /// The proxies and their exceptions. Default: none.
     pub proxies: ProxyRules,
+    /// The responses that replace all servers, for tests of tools. Default: none.
+    pub recordings: Option<Recordings>,
 }
 
 #[derive(Default)]
@@ -65,6 +68,10 @@ impl Shared {
         let made =
             self.tls.get_or_init(|| self.options.roots.config().map_err(|error| error.to_string()));
         made.clone().map_err(RequestError::Internal)
+    }
+
+    pub(crate) fn recordings(&self) -> Option<&Recordings> {
+        self.options.recordings.as_ref()
     }
 
     pub(crate) fn proxies(&self) -> &ProxyRules {

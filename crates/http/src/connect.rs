@@ -17,7 +17,7 @@ use crate::active_request::ActiveRequest;
 use crate::client::Shared;
 use crate::dial::{Stream, dial};
 use crate::error::RequestError;
-use crate::pool::{Connection, Sender};
+use crate::pool::{Connection, Permit, Sender};
 use crate::proxy::tunnel;
 use crate::tls::words;
 
@@ -40,6 +40,9 @@ pub(crate) async fn connect(
 ) -> Result<Connection, RequestError> {
     let request = allowed.request();
     let permit = shared.pool.permit(&allowed.call().account).await.ok_or(RequestError::Ended)?;
+    if let Some(recordings) = shared.recordings() {
+        return connection(recordings.open(request), None, false, permit).await;
+    }
     let addresses = match request.host() {
         Host::Name(_) if is_resolved_by_proxy(shared, allowed) => None,
         Host::Address(address) => Some(vec![*address]),
@@ -57,6 +60,16 @@ pub(crate) async fn connect(
         reason: "no answer".to_owned(),
         is_refused: false,
     })??;
+    connection(stream, address, is_http2, permit).await
+}
+
+/// Starts HTTP on an open stream.
+async fn connection(
+    stream: Box<dyn Stream>,
+    address: Option<IpAddr>,
+    is_http2: bool,
+    permit: Permit,
+) -> Result<Connection, RequestError> {
     let alive = CancellationToken::new();
     let ended = alive.clone().cancelled_owned();
     let broken = |error: hyper::Error| RequestError::of_hyper(&error);

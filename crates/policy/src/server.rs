@@ -13,6 +13,7 @@ use kitbag_base::text::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::addresses::Block;
 use crate::secret::SecretName;
 use crate::variable::VariableName;
 
@@ -101,6 +102,8 @@ pub struct RemoteServer {
     pub secret: Option<SecretName>,
     /// Further headers, by name; their values are not secret.
     pub headers: Vec<(String, String)>,
+    /// Blocks of addresses that the host may have in addition to public ones.
+    pub addresses: Vec<Block>,
 }
 
 /// The era of the protocol that a server speaks.

@@ -1,6 +1,6 @@
 //! One running server: its start, its connection and its end. Runs on the thread of the server.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use kitbag_policy::server::{
 use kitbag_policy::{Placement, SecretGrant, SecretName, SecretPlace};
 use kitbag_secrets::{CallEnd, CallSecrets, SecretValue, Secrets};
 use rmcp::RoleClient;
-use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
     serve_client_with_lifecycle,
@@ -35,8 +35,9 @@ use crate::error::ServerError;
 use crate::items::{self, ServerItems};
 use crate::listing::{self, Listing};
 use crate::pool::Means;
-use crate::sign_in::Access;
+use crate::sign_in::{Access, Reach};
 use crate::start::{Link, RunningProcess};
+use crate::subscriptions::{self, Subscriptions};
 use crate::target::ServerTarget;
 
 /// The time in which a server must start and list its tools. Some install themselves first.
@@ -246,7 +247,7 @@ fn remote_client(
     remote: &RemoteServer,
     means: &Means,
 ) -> Result<BrokerClient, String> {
-    let grant = grant(&remote.url).map_err(|refusal| refusal.to_string())?;
+    let grant = grant(remote).map_err(|refusal| refusal.to_string())?;
     let grants = HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&target.deny) };
     // Names of tools contain no `/`, so a server shares its connections with no tool.
     let owner = format!("servers/{}", target.name);
@@ -275,8 +276,12 @@ fn remote_client(
     };
     // A secret of the configuration is used instead of a sign-in.
     let store = means.sign_ins.as_ref().filter(|_| remote.secret.is_none());
-    let access =
-        store.map(|store| Access::new(&target.name, &remote.url, &means.http, &target.deny, store));
+    let reach = Reach {
+        http: means.http.clone(),
+        deny: Arc::clone(&target.deny),
+        addresses: remote.addresses.clone(),
+    };
+    let access = store.map(|store| Access::new(&target.name, &remote.url, reach, store));
     let invalid = |name| format!("the header `{name}` is not valid");
     BrokerClient::new(&target.name, Box::new(make), access, &remote.headers).map_err(invalid)
 }
@@ -328,16 +333,6 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     let own = info.server_info.as_ref();
     let text = |text: &String| redaction.text(text.clone());
     let is_stateless = !info.protocol_version.has_initialize();
-    let reports = [
-        info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed),
-        info.capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed),
-        info.capabilities.resources.as_ref().and_then(|resources| resources.list_changed),
-    ];
-    // A stream that stays open would count against the connections to a remote server.
-    let is_process = matches!(*target.address, ServerAddress::Process(_));
-    if is_stateless && is_process && reports.contains(&Some(true)) {
-        tokio::spawn(follow(peer.clone(), Arc::clone(&changes), reports));
-    }
     let listing = Listing {
         era: if is_stateless { Era::Stateless } else { Era::Initialize },
         version: info.protocol_version.to_string(),
@@ -358,22 +353,6 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     connection.set_tools(tools);
     let connection = Arc::new(connection);
     Ok(Started { service, process, failure, changes, connection })
-}
-
-/// Asks a stateless server to report changes of its tools, prompts and resources, and notes them.
-async fn follow(peer: Peer<RoleClient>, changes: Arc<Changes>, reports: [Option<bool>; 3]) {
-    let mut filter = SubscriptionFilter::default();
-    let [tools, prompts, resources] = reports.map(|reports| reports.filter(|reports| *reports));
-    (filter.tools_list_changed, filter.prompts_list_changed) = (tools, prompts);
-    filter.resources_list_changed = resources;
-    let Ok(mut subscription) = peer.listen(filter).await else { return };
-    drop(peer);
-    while let Ok(Some(notification)) = subscription.next().await {
-        match notification {
-            ServerNotification::ToolListChangedNotification(_) => changes.tools.note(),
-            _ => changes.items.note(),
-        }
-    }
 }
 
 fn lifecycle(era: Option<Era>) -> ClientLifecycleMode {
@@ -459,15 +438,17 @@ async fn ending(
 impl Started {
     /// Waits until the server ends, or ends it: when it is idle, and when `stop` is cancelled.
     /// `release` decides whether an idle server may end. `publish` receives the prompts and
-    /// resources whenever they are listed, for which no request waits. Returns why a server failed;
-    /// `None` if it was ended.
+    /// resources whenever they are listed, for which no request waits, and `updated` the URIs of
+    /// changed resources. Returns why a server failed; `None` if it was ended.
     pub(crate) async fn supervise(
         self,
-        idle: Duration,
+        target: &ServerTarget,
+        subscriptions: &Subscriptions,
         stop: &CancellationToken,
         release: impl Fn() -> bool,
         items: ServerItems,
         publish: impl Fn(&ServerItems),
+        updated: impl Fn(BTreeSet<String>),
     ) -> Option<String> {
         let Self { service, mut process, failure, changes, connection } = self;
         let cancellation = service.cancellation_token();
@@ -482,6 +463,10 @@ impl Started {
         };
         let (mut items, mut relist_items) =
             (items.clone(), Some(list_items(items, Duration::ZERO)));
+        let mut follow =
+            Box::pin(subscriptions::follow(&target.name, &connection, &changes, subscriptions));
+        let mut changed_resources = Box::pin(changes.resources.wait());
+        let idle = target.idle;
         let mut idle_at = Instant::now() + idle;
         let is_failure = loop {
             tokio::select! {
@@ -493,6 +478,11 @@ impl Started {
                     true => break false,
                     false => idle_at = Instant::now() + idle,
                 },
+                () = &mut follow => {}
+                uris = &mut changed_resources => {
+                    changed_resources = Box::pin(changes.resources.wait());
+                    updated(uris);
+                }
                 () = changes.items.wait(), if relist_items.is_none() => {
                     relist_items = Some(list_items(items.clone(), RELIST));
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kitbag_contract::{
     PromptArgument, PromptDescription, ResourceDescription, ResourceTemplateDescription,
 };
+use kitbag_policy::server::ServerName;
 use rmcp::RoleClient;
 use rmcp::model::{PaginatedRequestParams, Prompt, Resource, ResourceTemplate};
 use rmcp::service::{Peer, ServiceError};
@@ -39,13 +40,20 @@ pub struct ServerItems {
     pub templates: Vec<ResourceTemplateDescription>,
 }
 
-/// A list of a server that changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemList {
-    /// The prompts.
+/// A change of what a server offers besides its tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerChange {
+    /// The list of prompts.
     Prompts,
-    /// The resources or their templates.
+    /// The list of resources, or of their templates.
     Resources,
+    /// A resource with a subscription.
+    Resource {
+        /// The server.
+        server: ServerName,
+        /// The server's URI.
+        uri: String,
+    },
 }
 
 /// Lists what a server offers besides its tools. A list that fails is as it was before.

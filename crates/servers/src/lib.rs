@@ -19,13 +19,15 @@ pub mod process;
 mod request;
 pub mod sign_in;
 mod start;
+mod subscriptions;
 mod target;
 
 pub use call::{Answered, CallEvents, Round, ServerCall};
 pub use error::ServerError;
-pub use items::{ItemList, ServerItems};
+pub use items::{ServerChange, ServerItems};
 pub use listing::Listing;
 pub use pool::{Servers, ServersOptions};
 pub use request::{Completed, ReadContents, RenderedMessage, RenderedPrompt};
 pub use start::{Connect, Link, ProcessFuture, Processes, RunningProcess};
+pub use subscriptions::ResourceSubscription;
 pub use target::{ServerTarget, TargetSecrets};

@@ -1,6 +1,6 @@
 //! The servers of one configuration, each with one connection for all callers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -14,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::Backoff;
 use crate::connection::{self, Connection, Lease};
 use crate::error::ServerError;
-use crate::items::{ItemList, ServerItems};
+use crate::items::{ServerChange, ServerItems};
 use crate::listing::Listing;
 use crate::sign_in::SignInStore;
 use crate::start::Connect;
+use crate::subscriptions::Subscriptions;
 use crate::target::ServerTarget;
 
 /// The connections to servers. Clones share them; the last one ends all servers.
@@ -46,8 +47,8 @@ struct Pool {
     is_ended: AtomicBool,
 }
 
-/// Receives the name of a list that changed, on the thread of the server.
-type OnChange = Arc<dyn Fn(ItemList) + Send + Sync>;
+/// Receives changes, on the thread of the server.
+type OnChange = Arc<dyn Fn(ServerChange) + Send + Sync>;
 
 /// The receiver of changes, if there is one.
 #[derive(Clone, Default)]
@@ -62,6 +63,7 @@ struct Slot {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The prompts and resources that the server listed last, also if it does not run now.
     items: Mutex<Arc<ServerItems>>,
+    subscriptions: Subscriptions,
     listener: Listener,
 }
 
@@ -122,9 +124,9 @@ impl Servers {
         self.0.known_slot(target).map(|slot| slot.items()).unwrap_or_default()
     }
 
-    /// Calls a function when the prompts or resources of a server changed, instead of the function
-    /// that was set before.
-    pub fn on_change(&self, listener: impl Fn(ItemList) + Send + Sync + 'static) {
+    /// Calls a function when the prompts or resources of a server, or a resource with a
+    /// [subscription](Self::subscribe) changed, instead of the function that was set before.
+    pub fn on_change(&self, listener: impl Fn(ServerChange) + Send + Sync + 'static) {
         *self.0.listener.0.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Arc::new(listener));
     }
@@ -169,6 +171,15 @@ impl Servers {
     /// Returns the connection to a server that runs.
     pub(crate) fn lease(&self, target: &ServerTarget) -> Option<Lease> {
         self.0.known_slot(target)?.lease()
+    }
+
+    /// Returns the connection to a server, which is started if necessary, and its subscriptions.
+    pub(crate) async fn connect_for_subscription(
+        &self,
+        target: &ServerTarget,
+    ) -> Result<(Lease, Subscriptions), ServerError> {
+        let lease = self.connect(target).await?;
+        Ok((lease, self.0.slot(target).subscriptions.clone()))
     }
 
     /// Returns the connection to a server, which is started if necessary.
@@ -220,6 +231,7 @@ impl Pool {
             stop: CancellationToken::new(),
             thread: Mutex::default(),
             items: Mutex::default(),
+            subscriptions: Subscriptions::default(),
             listener: self.listener.clone(),
         });
         slots.insert(target.name.clone(), Arc::clone(&slot));
@@ -326,7 +338,7 @@ impl Slot {
             });
             let release = || {
                 self.state.send_if_modified(|state| {
-                    let is_idle = connection.is_idle();
+                    let is_idle = connection.is_idle() && self.subscriptions.is_empty();
                     if is_idle {
                         state.phase = Phase::Stopped;
                     }
@@ -335,7 +347,10 @@ impl Slot {
             };
             let publish = |items: &ServerItems| self.publish(items);
             let items = self.items().as_ref().clone();
-            let failed = started.supervise(target.idle, &self.stop, release, items, publish).await;
+            let updated = |uris: BTreeSet<String>| self.updated(uris);
+            let own = &self.subscriptions;
+            let failed =
+                started.supervise(target, own, &self.stop, release, items, publish, updated).await;
             self.state.send_modify(|state| {
                 if let Some(reason) = failed {
                     state.backoff.failed(reason, begun.elapsed(), Instant::now());
@@ -366,14 +381,25 @@ impl Slot {
             }
             std::mem::replace(&mut *own, Arc::new(items.clone()))
         };
-        let listener = self.listener.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(listener) = listener else { return };
+        let Some(listener) = self.listener() else { return };
         if before.prompts != items.prompts {
-            listener(ItemList::Prompts);
+            listener(ServerChange::Prompts);
         }
         if before.resources != items.resources || before.templates != items.templates {
-            listener(ItemList::Resources);
+            listener(ServerChange::Resources);
         }
+    }
+
+    /// Reports the changed resources that have a subscription.
+    fn updated(&self, uris: BTreeSet<String>) {
+        let Some(listener) = self.listener() else { return };
+        for uri in uris.into_iter().filter(|uri| self.subscriptions.has(uri)) {
+            listener(ServerChange::Resource { server: self.name.clone(), uri });
+        }
+    }
+
+    fn listener(&self) -> Option<OnChange> {
+        self.listener.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn failed(&self, reason: String, begun: Instant) {

@@ -9,6 +9,7 @@ mod audit;
 mod builtins;
 mod call;
 pub mod consent;
+pub mod discovery;
 mod error;
 mod pipeline;
 mod registry;
@@ -38,7 +39,9 @@ pub use registry::{Toolbox, definitions};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use sources::server::reach as server_reach;
-pub use sources::server_items::{PromptRole, ServerItem, ServerSubject};
+pub use sources::server_items::{
+    ItemChange, ItemSubscription, PromptRole, ServerItem, ServerSubject,
+};
 
 #[cfg(test)]
 mod tests;

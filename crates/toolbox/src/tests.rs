@@ -2,6 +2,7 @@
 
 mod approval;
 mod audit;
+mod discovery;
 mod fake;
 mod nested_calls;
 mod questions;

@@ -70,6 +70,8 @@ mod ask;
 pub mod bindings;
 mod description;
 pub mod host;
+#[cfg(feature = "schema")]
+mod schema;
 mod stop;
 pub mod tools;
 
@@ -84,6 +86,8 @@ pub use crate::ask::{Answer, Ask, Choice};
 pub use crate::bindings::kitbag::tool::types::{Action, Context, ErrorInfo, Outcome, Question};
 pub use crate::description::Description;
 pub use crate::stop::Stop;
+#[cfg(feature = "schema")]
+pub use schemars;
 pub use serde_json::{self, json};
 
 /// Exports a [`Tool`] as the component's `run` and `describe`.

@@ -30,6 +30,8 @@ use self::tool_files::ToolFiles;
 use self::wording::Group;
 use self::workspace_trust::TrustBefore;
 use crate::commands::consent::servers::add::{ServerArgs, Shared};
+use crate::commands::registry::Registries;
+use crate::commands::registry::download::{Download, reference};
 use crate::commands::{Global, built, limits_now};
 use crate::console::consent::{self, Choice};
 use crate::console::output;
@@ -43,6 +45,8 @@ Examples:
   kitbag add ~/Downloads/weather --user
   kitbag add ~/butterfly-bot --tool todo
   kitbag add weather.wasm --yes --grant requested
+  kitbag add oci://ghcr.io/org/weather:1.2.0
+  kitbag add wasi:http@0.2.0
   kitbag add --from jp .jp/config.toml --tool word_stats
   kitbag add --from hyper-mcp ~/.config/hyper-mcp/config.json --tool time
   kitbag add db --read . --write data -- mcp-server-sqlite --db-path data/app.db
@@ -56,9 +60,10 @@ grant nothing.
 An MCP server is added by its name and its URL, or its name and the command that starts it.
 Without --confine, --read, --write or --network its process has all of your rights.")]
 pub(crate) struct Args {
-    /// The component, the directory that contains it, with --from a configuration, or the name of an
-    /// MCP server
-    #[arg(value_name = "FILE.wasm | DIR | NAME")]
+    /// The component, the directory that contains it, with --from a configuration, a reference
+    /// (`oci://HOST/REPOSITORY:TAG`, `https://URL#sha256=DIGEST` or `namespace:package@version`), or
+    /// the name of an MCP server
+    #[arg(value_name = "FILE.wasm | DIR | REFERENCE | NAME")]
     path: PathBuf,
     /// Import a tool from the configuration of another program
     #[arg(long, value_name = "PROGRAM")]
@@ -110,7 +115,19 @@ impl Args {
         let kitbag = built(global.builder().ask_trust())?;
         let config = kitbag.toolbox().config();
         let home = Global::home();
-        let source = Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?;
+        let source = match reference(&self.path) {
+            Some(_) if self.from.is_some() => {
+                let why = "`--from` is for a file with the configuration of another program";
+                return Err(CliError::Usage(why.to_owned()));
+            }
+            Some(reference) => {
+                let download = Registries::new(kitbag)?.download(&reference?)?;
+                Source::of_download(download, self.tool.as_deref())?
+            }
+            None => {
+                Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?
+            }
+        };
         let layer = if self.user { Layer::User } else { Layer::Workspace };
         let place = ToolFiles::new(layer, config)?;
         let limits = limits_now(&global)?;
@@ -601,6 +618,7 @@ impl Addition<'_> {
             "config": place.config,
             "lock": place.lock,
             "component": self.source.component.digest,
+            "download": self.source.download.as_ref().map(as_value),
             "version": self.source.version(),
             "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
             "requestedGrants": requested
@@ -627,7 +645,17 @@ pub(crate) fn recorded(
         requested: requests,
         imports: source.imports(),
         manifest: source.manifest.as_ref().map(requests::recorded),
+        download: source.download.as_ref().map(Download::record),
     }
+}
+
+fn as_value(download: &Download) -> Value {
+    let record = download.record();
+    json!({
+        "reference": download.origin,
+        "digest": record.digest,
+        "signer": record.signer,
+    })
 }
 
 pub(crate) fn is_in(directory: &Path, path: &Path) -> bool {

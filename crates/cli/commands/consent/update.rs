@@ -1,6 +1,6 @@
 //! `kitbag update`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kitbag::Config;
 use kitbag::base::shell;
@@ -13,6 +13,7 @@ use kitbag::policy::server::ServerName;
 use kitbag::toolbox::consent::{
     Attachment, Consent, RequestChange, RequestItem, Requester, request_item,
 };
+use kitbag_registry::Reference;
 use serde_json::{Value, json};
 
 use crate::commands::consent::add::grants::{Bounds, RequestedSettings};
@@ -26,6 +27,8 @@ use crate::commands::consent::add::workspace_trust::TrustBefore;
 use crate::commands::consent::add::{is_in, recorded};
 use crate::commands::consent::servers::added_name;
 use crate::commands::consent::servers::update::{Options, update};
+use crate::commands::registry::Registries;
+use crate::commands::registry::download::reference;
 use crate::commands::{Global, built, limits_now};
 use crate::console::consent;
 use crate::console::output;
@@ -37,6 +40,7 @@ use crate::exit::Exit;
 Examples:
   kitbag update weather
   kitbag update weather ~/Downloads/weather-1.3.wasm
+  kitbag update weather oci://ghcr.io/org/weather:1.3.0
   kitbag update db
 
 Grants do not change: newly requested grants are shown for you to add. For an MCP server,
@@ -45,8 +49,9 @@ pub(crate) struct Args {
     /// The name of the tool or the MCP server, as `kitbag list` shows it
     #[arg(value_parser = added_name)]
     name: String,
-    /// Replace the component with this one, or with the one in this directory
-    #[arg(value_name = "FILE.wasm | DIR")]
+    /// Replace the component with this one, with the one in this directory, or with a download
+    /// [default: a tool that was downloaded is downloaded again, another one is reviewed in place]
+    #[arg(value_name = "FILE.wasm | DIR | REFERENCE")]
     path: Option<PathBuf>,
     /// Import the tool from the configuration of another program
     #[arg(long, value_name = "PROGRAM", requires = "path")]
@@ -108,15 +113,22 @@ impl Args {
             )));
         }
         let home = Global::home();
-        let source = match &self.path {
-            Some(path) => Source::read(path, home.as_deref(), self.from, Some(name.as_str()))?,
-            None => Source::in_place(path, home.as_deref())?,
+        let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
+        let source = match self.reference(old)? {
+            Some(reference) => {
+                let download = Registries::new(kitbag)?.download(&reference)?;
+                Source::of_download(download, Some(name.as_str()))?
+            }
+            None => match &self.path {
+                Some(path) => Source::read(path, home.as_deref(), self.from, Some(name.as_str()))?,
+                None => Source::in_place(path, home.as_deref())?,
+            },
         };
+        let is_new = self.path.is_some() || source.download.is_some();
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
-        let old = local.recorded.as_ref().map(|recorded| &recorded.tool);
         let mut new = recorded(&source, source.parts(&described, tool.own_name()), &place);
-        if self.path.is_none()
+        if !is_new
             && let Some(old) = old
         {
             keep_source(&mut new, old, &place);
@@ -124,7 +136,7 @@ impl Args {
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
         let difference = Difference::new(old, &new, &source, (tool.own_name(), &config.network));
         let is_there = || {
-            self.path.is_none() || read_component(path).is_ok_and(|it| it.digest == new.component)
+            !is_new || read_component(path).is_ok_and(|it| it.digest == new.component)
         };
         // A recorded component that does not exist yet was approved: a command was interrupted.
         let is_agreed = difference.is_empty();
@@ -185,9 +197,9 @@ impl Args {
             let hint = "nothing was recorded".to_owned();
             CliError::Hinted { error: Box::new(error), hint }
         })?;
-        let staged = match self.path {
-            Some(_) => Some(locked.stage(path, &source.component.bytes)?),
-            None => None,
+        let staged = match is_new {
+            true => Some(locked.stage(path, &source.component.bytes)?),
+            false => None,
         };
         locked.write_lock()?;
         if let Some(staged) = staged
@@ -215,6 +227,19 @@ impl Args {
 }
 
 impl Args {
+    /// Returns the reference to download: the argument, or the recorded origin of the tool. `None`:
+    /// the component is a file.
+    fn reference(&self, old: Option<&LockedTool>) -> Result<Option<Reference>, CliError> {
+        if let Some(path) = &self.path {
+            return reference(path).transpose();
+        }
+        let origin = old.filter(|old| old.download.is_some()).and_then(|old| old.origin.as_ref());
+        match origin {
+            Some(origin) => reference(Path::new(origin)).transpose(),
+            None => Ok(None),
+        }
+    }
+
     /// Returns the server that the name is for. A tool with a component has precedence.
     fn server(&self, config: &Config) -> Option<ServerName> {
         let name = ServerName::new(&*self.name).ok()?;
@@ -297,6 +322,7 @@ impl<'a> Difference<'a> {
             ("requestedGrants", old.requested != new.requested),
             ("imports", old.imports != new.imports),
             ("manifest", old.manifest != new.manifest),
+            ("download", old.download != new.download),
         ];
         changes.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
     }
@@ -347,6 +373,7 @@ impl<'a> Difference<'a> {
             true => format!("digest {is}, the same"),
             false => format!("digest {was} → {is}"),
         });
+        lines.extend(download_lines(old, new));
         let mut parts = vec![Attachment::ours("Component:", lines)];
         for (title, changed, part) in [
             ("Description:", old.description != new.description, description as fn(&_, &str) -> _),
@@ -430,6 +457,9 @@ fn keep_source(new: &mut LockedTool, old: &LockedTool, place: &ToolFiles) {
         new.origin = Some(place.origin(origin));
     }
     new.manifest.clone_from(&old.manifest);
+    if new.component == old.component {
+        new.download.clone_from(&old.download);
+    }
     let by_manifest = old.manifest.as_ref().is_some_and(|manifest| manifest.version.is_some());
     if by_manifest || new.version.is_none() || new.component == old.component {
         new.version.clone_from(&old.version);
@@ -452,6 +482,28 @@ fn changed_manifest(old: Option<&LockedManifest>, new: Option<&LockedManifest>) 
     let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("- {line}"));
     let added = new.iter().filter(|line| !old.contains(line)).map(|line| format!("+ {line}"));
     removed.chain(added).collect()
+}
+
+/// Returns the changes of a download: a tag that moved, and another signer.
+fn download_lines(old: &LockedTool, new: &LockedTool) -> Vec<String> {
+    let Some(now) = &new.download else { return Vec::new() };
+    let signer = |signer: Option<&String>| match signer {
+        Some(signer) => format!("signed by {}", escaped(signer)),
+        None => "unsigned".to_owned(),
+    };
+    let is = signer(now.signer.as_ref());
+    let Some(then) = &old.download else {
+        return vec![format!("download {}, {is}", escaped(&now.digest))];
+    };
+    let mut lines = Vec::new();
+    if then.digest != now.digest {
+        let (from, to) = (escaped(&then.digest), escaped(&now.digest));
+        let what = if old.origin == new.origin { "the reference moved" } else { "download" };
+        lines.push(format!("{what}: {from} → {to}"));
+    }
+    let was = signer(then.signer.as_ref());
+    lines.push(if was == is { is } else { format!("{was} → {is}") });
+    lines
 }
 
 fn description(description: &Description, name: &str) -> String {

@@ -144,7 +144,7 @@ impl Args {
             .then(|| Sourced { value: self.tools.clone(), origin: Origin::flag("--tools") });
         let begin = move || {
             let builder = global.builder().limits(limits.into()).private(secrets.clone());
-            let builder = builder.server().isolate_own();
+            let builder = builder.as_server().isolate_own();
             match &tools {
                 Some(tools) => builder.served_tools(tools.clone()),
                 None => builder,

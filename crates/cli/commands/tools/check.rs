@@ -59,6 +59,8 @@ impl Examination {
                     errors.diagnostics().iter().map(ToString::to_string).collect()
                 }
                 BuildError::Tool(error) => vec![error.to_string()],
+                #[cfg(feature = "servers")]
+                BuildError::Server(error) => vec![error.to_string()],
             };
             examined.problems.extend(texts.into_iter().map(config_finding));
         }

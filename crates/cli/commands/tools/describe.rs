@@ -53,6 +53,16 @@ impl Args {
         match global.json {
             true => {
                 let mut object = as_json(&tool, disabled.as_ref());
+                if let ToolSource::Local(local) = &tool.source
+                    && let Some(recorded) = &local.recorded
+                    && let Some(download) = &recorded.tool.download
+                {
+                    object["download"] = json!({
+                        "reference": recorded.tool.origin,
+                        "digest": download.digest,
+                        "signer": download.signer,
+                    });
+                }
                 if !omitted.is_empty() {
                     object["omitted"] = json!(omitted);
                 }
@@ -159,6 +169,11 @@ fn as_text(tool: &Tool) -> String {
     };
     if let Some(lane) = tool.lane.filter(|lane| lane.is_foreign()) {
         let _ = writeln!(text, "Kind: {}; has only the grants below", lane.words());
+    }
+    if let ToolSource::Local(local) = &tool.source
+        && let Some(line) = super::download(local)
+    {
+        let _ = writeln!(text, "Download: {line}");
     }
     let mut section = |title: &str, origin: &Origin, body: &str| {
         let _ = write!(text, "\n{title} [{origin}]\n");

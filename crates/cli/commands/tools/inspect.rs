@@ -1,5 +1,7 @@
 //! `kitbag inspect`.
 
+mod server;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -19,15 +21,21 @@ use crate::exit::Exit;
 use crate::labels::labelled;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  kitbag inspect .kitbag/tools/word_count.wasm")]
+#[command(after_help = "\
+Examples:
+  kitbag inspect .kitbag/tools/word_count.wasm
+  kitbag inspect db")]
 pub(crate) struct Args {
-    /// The component
-    #[arg(value_name = "FILE.wasm")]
+    /// The component, or the name of an MCP server, whose recorded definitions are shown
+    #[arg(value_name = "FILE.wasm | NAME")]
     file: PathBuf,
 }
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
+        if let Some(inspected) = server::inspected(&self.file, global)? {
+            return Ok(inspected);
+        }
         let inspection = inspect_file(&self.file).map_err(CliError::Component)?;
         let verdict = inspection.verdict();
         let manifest = inspection.act_manifest.as_deref().map(Manifest::of_act_section);

@@ -46,7 +46,10 @@ impl Args {
             return Err(CliError::Usage(format!("no tool or toolset is named `{name}`{meant}")));
         }
         match global.json {
-            true => output::json(&summaries.into_iter().map(as_json).collect())?,
+            true => {
+                let tools = summaries.into_iter().map(|tool| as_json(tool, toolbox));
+                output::json(&tools.collect())?;
+            }
             false => output::data(&self.as_text(toolbox, summaries))?,
         }
         Ok(Exit::Done)
@@ -91,8 +94,10 @@ impl Args {
             });
         }
         let omitted = omitted(toolbox, &summaries);
+        let unsigned = unsigned(toolbox, &summaries);
         text.push_str(&Group::new(summaries).shown(OWN));
         text.push_str(&omitted);
+        text.push_str(&unsigned);
         text.push_str(&self.servers(toolbox));
         // Reasons common to all toolsets are shown once.
         let tools = toolbox.config().tools.values();
@@ -102,6 +107,22 @@ impl Args {
             text.push_str(&format!("{OFF}: {}\n", reason.trim_start_matches("disabled: ")));
         }
         text
+    }
+}
+
+/// Names the tools that were downloaded without a signature.
+fn unsigned(toolbox: &Toolbox, summaries: &[Summary]) -> String {
+    let is_unsigned = |tool: &&Summary| {
+        let tool = toolbox.config().tools.get(&tool.name).map(|tool| &tool.source.value);
+        let Some(ToolSource::Local(local)) = tool else { return false };
+        let download = local.recorded.as_ref().and_then(|it| it.tool.download.as_ref());
+        download.is_some_and(|download| download.signer.is_none())
+    };
+    let names: Vec<_> =
+        summaries.iter().filter(is_unsigned).map(|tool| tool.name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("  downloaded and unsigned: {}\n", names.join(", ")),
     }
 }
 
@@ -160,8 +181,12 @@ fn is_known(name: &str, toolbox: &Toolbox) -> bool {
         || toolbox.all_summaries().any(|tool| tool.name.as_str() == name)
 }
 
-fn as_json(tool: Summary) -> serde_json::Value {
-    json!({
+fn as_json(tool: Summary, toolbox: &Toolbox) -> serde_json::Value {
+    let omitted = match tool.lane {
+        Some(Lane::Functions) => toolbox.omissions(&tool.name),
+        _ => Vec::new(),
+    };
+    let mut object = json!({
         "name": tool.name,
         "source": tool.source,
         "lane": tool.lane,
@@ -170,7 +195,11 @@ fn as_json(tool: Summary) -> serde_json::Value {
         "unavailable": tool.unavailable,
         "disabled": tool.disabled.map(|reason| reason.to_string()),
         "description": tool.description,
-    })
+    });
+    if !omitted.is_empty() {
+        object["omitted"] = json!(omitted);
+    }
+    object
 }
 
 /// Note on tools that need a workspace.

@@ -12,6 +12,8 @@ pub(crate) mod why;
 
 use std::fmt::Write as _;
 
+use kitbag::base::text::shown;
+use kitbag::config::LocalTool;
 use kitbag::host::Omission;
 
 /// Formats a section on exported functions that are not tools. Empty if there are none.
@@ -28,4 +30,17 @@ fn omitted(omissions: &[Omission]) -> String {
         let _ = writeln!(text, "  and {more} more");
     }
     text
+}
+
+/// Describes the download of a tool: its reference, its digest and its signer. `None`: the tool was
+/// not downloaded.
+fn download(local: &LocalTool) -> Option<String> {
+    let recorded = &local.recorded.as_ref()?.tool;
+    let download = recorded.download.as_ref()?;
+    let reference = recorded.origin.as_deref().unwrap_or_default();
+    let signer = match &download.signer {
+        Some(signer) => format!("signed by {}", shown(signer)),
+        None => "unsigned".to_owned(),
+    };
+    Some(format!("{}, {}, {signer}", shown(reference), shown(&download.digest)))
 }

@@ -3,12 +3,14 @@
 mod audit;
 mod command;
 mod directory;
+mod discovery;
 mod grants;
 mod network;
 mod output;
 mod parameters;
 mod person;
 mod record;
+mod registry;
 pub(crate) mod rows;
 mod secret_files;
 mod secrets;
@@ -20,13 +22,15 @@ mod trust;
 pub use audit::{Audit, AuditSync};
 pub use command::{CommandTemplate, ComponentCall, Template};
 pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
+pub use discovery::{Discovery, DiscoveryMode};
 pub use grants::ConfiguredGrants;
 pub(crate) use grants::workspace_grant;
 pub use network::{NameResolution, Network, RootFile};
 pub use output::{Output, ScreenAction, Screening};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use person::{Person, PersonName, PersonNameError};
-pub use record::{LockedManifest, LockedTool, Recorded};
+pub use record::{LockedDownload, LockedManifest, LockedTool, Recorded};
+pub use registry::{AcceptedSigner, NamedContent, Registries, RegistryRule};
 pub(crate) use secret_files::SecretFiles;
 pub use secrets::{
     LeakAllowance, Secret, SecretStore, SecretStoreKind, secret_destinations, set_secret_command,
@@ -105,6 +109,8 @@ pub struct Config {
     pub deny: Sourced<Arc<Deny>>,
     /// The connections of tools, set in the user config only.
     pub network: Network,
+    /// Registries of tools, set in the user config only.
+    pub registries: Registries,
     /// The audit log, set in the user config only.
     pub audit: Audit,
     /// The approval rule for tools without a rule of their own in the user config. `None`: no call
@@ -130,6 +136,8 @@ pub struct Config {
     /// The time after which a session over HTTP ends if its client sends nothing and has no
     /// stream open. Default 30 minutes.
     pub session_idle: Sourced<Duration>,
+    /// How a server offers many tools and large results.
+    pub discovery: Discovery,
     /// The handling of arguments that a tool's schema does not have, in calls by a client, a
     /// program or a tool.
     pub unknown_arguments: Sourced<UnknownArguments>,
@@ -194,6 +202,12 @@ impl Config {
             }
         }
         paths.files.extend(self.network.roots.iter().map(|roots| roots.value.path.clone()));
+        paths.files.extend(self.registries.trust_root.iter().map(|root| root.value.path.clone()));
+        let signers = self.registries.rules.iter().filter_map(|rule| rule.signed_by.as_ref());
+        paths.files.extend(signers.flat_map(|list| &list.value).filter_map(|it| match it {
+            AcceptedSigner::Key(key) => Some(key.path.clone()),
+            AcceptedSigner::Identity { .. } => None,
+        }));
         paths.files.extend(self.programs());
         paths.files.extend_from_slice(&self.tool_links);
         paths.granted.push(self.root.value.clone());

@@ -32,6 +32,19 @@ pub struct LockedTool {
     /// version of kitbag that did not record it.
     #[serde(skip)]
     pub manifest: Option<LockedManifest>,
+    /// The artifact or URL that the component was downloaded from. `None`: it was a file.
+    #[serde(skip)]
+    pub download: Option<LockedDownload>,
+}
+
+/// The record of a download.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockedDownload {
+    /// The digest of the artifact's manifest, or of the component at a URL: `sha256:…`.
+    pub digest: String,
+    /// The signer. `None`: it is unsigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
 }
 
 /// The record of the manifest that a tool was added with.

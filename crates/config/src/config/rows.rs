@@ -10,8 +10,9 @@ use kitbag_secrets::AllowedLeak;
 use serde_json::{Value, json};
 
 use crate::config::{
-    CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool, LeakAllowance,
-    Parameter, Parameters, RootFile, SecretStoreKind, Template, ToolRate, ToolSource, Topic,
+    AcceptedSigner, CommandTemplate, Config, ConfiguredGrants, ConfiguredServer, ConfiguredTool,
+    LeakAllowance, Parameter, Parameters, Registries, RootFile, SecretStoreKind, Template,
+    ToolRate, ToolSource, Topic,
 };
 use crate::format::key::KeyPath;
 use crate::layers::limits::EffectiveLimits;
@@ -65,6 +66,7 @@ impl Config {
                 self.network.roots.iter().map(paths).collect()
             });
         }
+        rows.registries(root, &self.registries);
         let (audit, log) = (root.key("audit"), &self.audit);
         for (name, switch) in
             [("enable", &log.enable), ("arguments", &log.arguments), ("required", &log.required)]
@@ -116,6 +118,11 @@ impl Config {
                 UnknownArguments::Refuse => "error".into(),
             }
         });
+        let (serve, discovery) = (root.key("serve"), &self.discovery);
+        rows.add(serve.key("discovery"), &discovery.mode, |mode| mode.as_str().into());
+        rows.add(serve.key("tool_tokens"), &discovery.tool_tokens, |tokens| (*tokens).into());
+        rows.add(serve.key("pinned"), &discovery.pinned, |globs| globs.as_slice().into());
+        rows.size(serve.key("result_size"), &discovery.result_size);
         let toolsets = root.key("toolsets");
         rows.add(toolsets.key("write"), &self.toolsets.write, |write| (*write).into());
         for (name, switch) in &self.toolsets.switches {
@@ -275,6 +282,10 @@ impl Rows {
                             headers.map(|(name, value)| (name, Value::from(value))).collect(),
                         );
                     }
+                    if !remote.addresses.is_empty() {
+                        let addresses = remote.addresses.iter();
+                        row("addresses", addresses.map(ToString::to_string).collect());
+                    }
                 }
             }
         }
@@ -429,6 +440,37 @@ impl Rows {
         );
     }
 
+    fn registries(&mut self, root: &KeyPath<'_>, registries: &Registries) {
+        let registry = root.key("registry");
+        self.text(registry.key("index"), &registries.index);
+        self.text(registry.key("packages"), &registries.packages);
+        for (namespace, host) in &registries.namespaces {
+            let key = registry.key("namespaces");
+            self.add(key.key(namespace), host, |host| host.as_str().into());
+        }
+        if let Some(file) = &registries.trust_root {
+            self.add(registry.key("trust_root"), file, |it| it.path.to_string_lossy().into());
+        }
+        let patterns = root.key("registries");
+        for rule in &registries.rules {
+            let key = patterns.key(&rule.pattern);
+            if let Some(signers) = &rule.signed_by {
+                self.add(key.key("signed_by"), signers, |signers| {
+                    signers.iter().map(signer).collect()
+                });
+            }
+            for (name, flag) in [("private", &rule.private), ("plain_http", &rule.plain_http)] {
+                if let Some(flag) = flag {
+                    self.add(key.key(name), flag, |flag| (*flag).into());
+                }
+            }
+            self.text(key.key("username"), &rule.username);
+            if let Some(secret) = &rule.secret {
+                self.add(key.key("secret"), secret, |name| name.to_string().into());
+            }
+        }
+    }
+
     fn size(&mut self, key: KeyPath<'_>, size: &Sourced<ByteSize>) {
         self.add(key, size, |size| size.to_string().into());
     }
@@ -442,5 +484,14 @@ impl Rows {
         self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
         self.add(key.key("include"), &topic.include, |globs| globs.as_slice().into());
         self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());
+    }
+}
+
+fn signer(signer: &AcceptedSigner) -> Value {
+    match signer {
+        AcceptedSigner::Key(key) => key.path.to_string_lossy().into(),
+        AcceptedSigner::Identity { identity, issuer } => {
+            json!({ "identity": identity, "issuer": issuer })
+        }
     }
 }

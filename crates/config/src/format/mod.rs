@@ -10,6 +10,7 @@ pub(crate) mod invalid_keys;
 pub(crate) mod key;
 mod limits;
 pub(crate) mod parse;
+mod registry;
 pub(crate) mod schema;
 mod secrets;
 mod server;
@@ -23,18 +24,22 @@ pub(crate) use grants::{
     ToolsConfig, VariableConfig, grants_writing,
 };
 pub(crate) use limits::LimitsConfig;
+pub(crate) use registry::{RegistryRuleConfig, SignerConfig};
 pub(crate) use secrets::{PlaceholderPart, SecretConfig};
 pub(crate) use server::{ConfineConfig, ServerConfig, ServerVariableConfig};
 pub(crate) use tool::{ParameterConfig, ScriptConfig, SourceConfig, ToolConfig};
+
+use std::num::NonZeroU64;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use approve::ApproveTable;
 use limits::CeilingConfig;
+use registry::RegistryConfig;
 use secrets::SecretStoreConfig;
 
-use crate::config::{AuditSync, NameResolution, ScreenAction};
+use crate::config::{AuditSync, DiscoveryMode, NameResolution, ScreenAction};
 use crate::format::span::{BoolOr, Table, Written};
 use crate::layers::toolsets::TOOLSETS;
 
@@ -71,6 +76,13 @@ pub(crate) struct ConfigFile {
     /// The workspaces that you trust by path. User config only.
     #[schemars(title = "Trust")]
     pub(crate) trust: Option<TrustConfig>,
+    /// Search for tools, registries of packages, and authorities for signatures. User config only.
+    #[schemars(title = "Search and packages")]
+    pub(crate) registry: Option<RegistryConfig>,
+    /// Registries by pattern: a host, such as `ghcr.io`, or a host and a path with `*` for one level
+    /// and `**` for any number, such as `ghcr.io/org/*`. User config only.
+    #[schemars(title = "Registries")]
+    pub(crate) registries: Option<Table<RegistryRuleConfig>>,
     /// Your secrets, by name: the source of each value and its destinations. User config only.
     #[schemars(title = "Secrets")]
     pub(crate) secrets: Option<Table<SecretConfig>>,
@@ -267,6 +279,21 @@ pub(crate) struct ServeConfig {
     /// `error` in any file takes effect.
     #[schemars(extend("default" = "drop"))]
     pub(crate) unknown_arguments: Option<Written<UnknownArgumentsConfig>>,
+    /// How tools are offered: `all` lists every tool; `search` lists the pinned tools, `find_tools`
+    /// and `call_tool`; `auto` does the latter if the definitions need more than `tool_tokens`.
+    #[schemars(extend("default" = "auto"))]
+    pub(crate) discovery: Option<Written<DiscoveryMode>>,
+    /// The tokens of all definitions up to which `auto` lists every tool. `kitbag list --cost`
+    /// prints them.
+    #[schemars(extend("default" = 16000))]
+    pub(crate) tool_tokens: Option<Written<NonZeroU64>>,
+    /// The tools that are listed in any case: names, or globs such as `search_*`.
+    #[schemars(extend("default" = [], "examples" = [["read_file", "search_*"]]))]
+    pub(crate) pinned: Option<Written<Vec<Written<String>>>>,
+    /// The size of text, at least `8KiB`, above which the result of a call is kept for the session,
+    /// and its start is sent: a number and a unit, such as `64KiB`.
+    #[schemars(extend("default" = "64KiB"))]
+    pub(crate) result_size: Option<Written<String>>,
     /// The people who may use a server over HTTP, each with a token, by name. `kitbag token add
     /// NAME` writes this table. User config only.
     #[schemars(title = "Tokens")]

@@ -10,7 +10,7 @@ use crate::format::{ConfigFile, ScriptConfig, ToolConfig};
 pub(crate) const CEILING: &str = "ceiling";
 
 /// The keys that only the user config has.
-pub(crate) const OWN_KEYS: [&str; 10] = [
+pub(crate) const OWN_KEYS: [&str; 12] = [
     CEILING,
     "deny",
     "network",
@@ -18,6 +18,8 @@ pub(crate) const OWN_KEYS: [&str; 10] = [
     "approve",
     "output",
     "trust",
+    "registry",
+    "registries",
     "secrets",
     "secret_store",
     "allow_leak",

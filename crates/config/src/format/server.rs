@@ -42,6 +42,10 @@ pub(crate) struct ServerConfig {
     /// put secrets here.
     #[schemars(extend("default" = {}, "examples" = [{ "X-Org": "5" }]))]
     pub(crate) headers: Option<Table<String>>,
+    /// Blocks of IP addresses that the host of a remote server may have in addition to public ones,
+    /// for a server in a private network.
+    #[schemars(extend("default" = [], "examples" = [["10.0.0.0/8"]]))]
+    pub(crate) addresses: Option<Written<Vec<Written<String>>>>,
     /// The tools to offer, by the server's names: names, or globs such as `search_*`. If your user
     /// config and a workspace both have a list, a tool must match both. Default: every tool.
     #[schemars(extend("examples" = [["search_*", "page_*"]]))]
@@ -116,6 +120,7 @@ impl ServerConfig {
             url,
             secret,
             headers,
+            addresses,
             prefix,
             idle,
             // They narrow a server of another file.
@@ -132,6 +137,7 @@ impl ServerConfig {
             ("url", url.as_ref().map(|written| written.span)),
             ("secret", secret.as_ref().map(|written| written.span)),
             ("headers", header.map(|entry| entry.key.span)),
+            ("addresses", addresses.as_ref().map(|written| written.span)),
             ("prefix", prefix.as_ref().map(|written| written.span)),
             ("idle", idle.as_ref().map(|written| written.span)),
         ];

@@ -15,7 +15,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{
-    DIRECTORY, LOCK, LockedManifest, LockedServer, LockedTool, Recorded, RecordedServer,
+    DIRECTORY, LOCK, LockedDownload, LockedManifest, LockedServer, LockedTool, Recorded,
+    RecordedServer,
 };
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::key::KeyPath;
@@ -29,8 +30,10 @@ use crate::report::{ConfigErrors, Piece, Report, Span};
 use servers::LockedServerConfig;
 pub use servers::check_definitions;
 
-/// The newest format version, with servers. A file without servers has the version before.
-const VERSION: u64 = 3;
+/// The newest format version, with downloads. A file without downloads has a version before.
+const VERSION: u64 = 4;
+
+const WITHOUT_DOWNLOADS: u64 = 3;
 
 const WITHOUT_SERVERS: u64 = 2;
 
@@ -87,6 +90,18 @@ struct LockedToolConfig {
     imports: Option<Written<Vec<Written<String>>>>,
     /// The manifest that the tool was added with.
     manifest: Option<LockedManifestConfig>,
+    /// The artifact or URL that the component was downloaded from.
+    download: Option<LockedDownloadConfig>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline, title = "Download")]
+struct LockedDownloadConfig {
+    /// The SHA-256 digest of the artifact's manifest, or of the component at a URL.
+    digest: Written<String>,
+    /// The signer.
+    signer: Option<Written<String>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -174,6 +189,7 @@ impl Lock {
                 requested,
                 imports,
                 manifest,
+                download,
             } = part.at.value;
             let place = component.at(file).origin();
             let component = digest(component);
@@ -210,6 +226,10 @@ impl Lock {
                 requested: list(requested),
                 imports: list(imports),
                 manifest,
+                download: download.as_ref().map(|download| LockedDownload {
+                    digest: download.digest.value.clone(),
+                    signer: text(&download.signer),
+                }),
             };
             lock.places.insert(name.clone(), place);
             lock.tools.insert(name, tool);
@@ -240,6 +260,10 @@ impl Lock {
         Some(RecordedServer { server, place })
     }
 
+    fn has_downloads(&self) -> bool {
+        self.tools.values().any(|tool| tool.download.is_some())
+    }
+
     /// Returns the record of a tool, with its place.
     pub fn recorded(&self, name: &ToolName) -> Option<Recorded> {
         let tool = self.tools.get(name)?.clone();
@@ -251,7 +275,11 @@ impl Lock {
 /// Formats the file: the tools by name, each with its keys in the same order, then the servers.
 impl std::fmt::Display for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let version = if self.servers.is_empty() { WITHOUT_SERVERS } else { VERSION };
+        let version = match (self.servers.is_empty(), self.has_downloads()) {
+            (_, true) => VERSION,
+            (false, false) => WITHOUT_DOWNLOADS,
+            (true, false) => WITHOUT_SERVERS,
+        };
         writeln!(f, "{HEADER}version = {version}")?;
         for (name, tool) in &self.tools {
             let keys = toml::to_string_pretty(tool).map_err(|_| std::fmt::Error)?;
@@ -259,6 +287,10 @@ impl std::fmt::Display for Lock {
             if let Some(manifest) = &tool.manifest {
                 let keys = toml::to_string_pretty(manifest).map_err(|_| std::fmt::Error)?;
                 write!(f, "\n[tools.{name}.manifest]\n{keys}")?;
+            }
+            if let Some(download) = &tool.download {
+                let keys = toml::to_string_pretty(download).map_err(|_| std::fmt::Error)?;
+                write!(f, "\n[tools.{name}.download]\n{keys}")?;
             }
         }
         for (name, server) in &self.servers {
@@ -294,6 +326,7 @@ mod tests {
             requested: Vec::new(),
             imports: Vec::new(),
             manifest: None,
+            download: None,
         };
         let whole = LockedTool {
             version: Some("1.2.0".into()),
@@ -309,6 +342,10 @@ mod tests {
                 author: Some("Ada".into()),
                 requests: vec!["http: \"https://a.example\"".into()],
             }),
+            download: Some(LockedDownload {
+                digest: format!("sha256:{}", digest(5)),
+                signer: Some("key 0123456789abcdef".into()),
+            }),
             ..bare.clone()
         };
         let tools = [("z-tool", bare), ("a_tool", whole)];
@@ -320,7 +357,7 @@ mod tests {
         assert_eq!(again.to_string(), text);
         assert!(text.find("a_tool").unwrap() < text.find("z-tool").unwrap(), "{text}");
         let recorded = again.recorded(&ToolName::new("z-tool").unwrap()).unwrap();
-        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:25:13");
+        assert_eq!(recorded.place.to_string(), ".kitbag/kitbag.lock:29:13");
         assert_eq!(read("version = 1\n").unwrap().tools, BTreeMap::new());
     }
 
@@ -345,7 +382,7 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("", "kitbag.lock:1:1: missing key `version`");
-        check("version = 4\n", "kitbag.lock:1:11: this file has version 4, but this kitbag reads");
+        check("version = 5\n", "kitbag.lock:1:11: this file has version 5, but this kitbag reads");
         check("version = 1\n[tools.a]\n", "missing key `component` in `tools.a`");
         let component = "version = 1\n[tools.a]\ncomponent = ";
         check(

@@ -37,6 +37,9 @@ use crate::trust::examiner::{open_named, trust};
 use crate::trust::restrictions::{NamedTool, WithheldSwitch, counts_wholly, narrowed};
 use crate::trust::workspace::{TrustedBy, WorkspaceTrust};
 
+/// The name of the embedding program's settings in messages.
+const PROGRAM: &str = "Builder::tool_config";
+
 /// Reads the files. A file that cannot be understood has no settings.
 pub(crate) fn read(
     mut workspace: Workspace,
@@ -202,6 +205,12 @@ pub(crate) fn read(
         configs.push((file, config));
         named.extend(tools.into_iter().map(|tool| (file, tool)));
         withheld.extend(switches.into_iter().map(|switch| (file, switch)));
+    }
+    if let Some(text) = &sources.program {
+        let root = &workspace.root.value;
+        let file = SourceFile::new(PROGRAM.into(), root, Layer::User, text.clone());
+        let config = parser.config(&file);
+        configs.push((keep(file), config));
     }
     let Parser { invalid, is_complete, .. } = parser;
     Read {

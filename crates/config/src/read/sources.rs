@@ -94,6 +94,9 @@ pub struct Sources<'a> {
     /// The tools whose components the embedding program provides as bytes. Tables with their names
     /// configure them; no other tool may have such a name.
     pub bytes_tools: Vec<ToolName>,
+    /// Settings of tools from the embedding program, as the text of a user config. They override all
+    /// files, and no ceiling limits them.
+    pub program: Option<String>,
     /// `true` isolates mistakes in the user config, as [`load_isolated`](crate::load_isolated)
     /// isolates those in a workspace.
     pub isolates_own: bool,

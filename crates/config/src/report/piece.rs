@@ -157,7 +157,13 @@ impl<'a> Restricts<'a> {
             ("secret_files", _) => Self::Files,
             ("serve", Some("memory")) => Self::ServerMemory,
             // These restrict callers, not tools.
-            ("serve", Some("session_idle" | "unknown_arguments" | "tokens")) => Self::Nothing,
+            (
+                "serve",
+                Some(
+                    "session_idle" | "unknown_arguments" | "tokens" | "discovery" | "tool_tokens"
+                    | "pinned" | "result_size",
+                ),
+            ) => Self::Nothing,
             ("serve", _) => Self::Served,
             ("knowledge", _) => Self::Topics,
             ("toolsets", None) => Self::Builtins,

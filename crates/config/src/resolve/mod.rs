@@ -3,6 +3,7 @@
 
 mod ceiling;
 mod context;
+mod discovery;
 mod grants;
 mod isolate;
 mod limits;
@@ -91,6 +92,9 @@ pub(crate) fn resolve(
     let network = report.of_key("network", |report| {
         user::network::network(&configs, sources.variables, &bases, report)
     });
+    let registries = report.of_key("registries", |report| {
+        user::registry::registries(&configs, &secrets, &bases, report)
+    });
     let audit = report.of_key("audit.size", |report| user::audit::audit(&configs, report));
     let output = report.of_key("output", |report| user::output::output(&configs, report));
     let secret_store = report.of_key("secret_store", |report| {
@@ -174,6 +178,9 @@ pub(crate) fn resolve(
     isolate::memory(&context, &mut server_memory, report);
     let mut unmatched = context.switches.unmatched(sources.builtins);
     serve::choose(&mut tools, &configs, sources, &mut unmatched, report);
+    let discovery = report.of_key("serve.discovery", |report| {
+        discovery::discovery(&configs, &tools, &mut unmatched, report)
+    });
     let people = report.of_key("serve.tokens", |report| {
         user::people::people(&configs, own_file, &tools, &mut unmatched, report)
     });
@@ -206,6 +213,7 @@ pub(crate) fn resolve(
         grant_ceiling,
         deny,
         network,
+        registries,
         audit,
         approve_default,
         approve_classes,
@@ -217,6 +225,7 @@ pub(crate) fn resolve(
         allowed_leaks,
         server_memory,
         session_idle,
+        discovery,
         unknown_arguments,
         people,
         toolsets,

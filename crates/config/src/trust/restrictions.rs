@@ -93,6 +93,8 @@ pub(crate) fn narrowed(
         approve: _,
         output: _,
         trust: _,
+        registry: _,
+        registries: _,
         secrets: _,
         secret_store: _,
         allow_leak: _,
@@ -136,6 +138,8 @@ pub(crate) fn narrowed(
         approve: None,
         output: None,
         trust: None,
+        registry: None,
+        registries: None,
         secrets: None,
         secret_store: None,
         allow_leak: None,
@@ -143,7 +147,7 @@ pub(crate) fn narrowed(
             SecretFilesConfig { names, except: None }
         }),
         // For each key the strictest value of all files takes effect, and for `session_idle` and
-        // `tokens` the user's value.
+        // `tokens` the user's value. The keys of discovery give no access.
         serve: serve.filter(
             |ServeConfig {
                  memory: _,
@@ -151,6 +155,10 @@ pub(crate) fn narrowed(
                  session_idle: _,
                  unknown_arguments: _,
                  tokens: _,
+                 discovery: _,
+                 tool_tokens: _,
+                 pinned: _,
+                 result_size: _,
              }| { true },
         ),
         toolsets: toolsets.map(narrowed_toolsets),

@@ -7,6 +7,7 @@ mod calls;
 mod decisions;
 mod protocol;
 mod proxies;
+mod recordings;
 mod redirects;
 mod refusals;
 mod reuse;

@@ -39,6 +39,7 @@ fn proxies_receive_the_checked_address() {
         roots: trusting(&authority),
         nameservers: Nameservers::These(vec![dns.address()]),
         proxies: proxy.into(),
+        ..ClientOptions::default()
     });
     let url = server.url_as("name.test");
     let closed = Caller::new(&client, vec![grant(&url)]);
@@ -132,6 +133,7 @@ fn resolving_proxies_receive_only_granted_names() {
         roots: trusting(&authority),
         nameservers: Nameservers::These(vec![dns.address()]),
         proxies: resolving(&through),
+        ..ClientOptions::default()
     });
     let url = server.url_as("name.test");
     let caller = Caller::new(&client, vec![grant(&url)]);

@@ -13,15 +13,16 @@ use kitbag_toolbox::{
     Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
 };
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ElicitRequest, InputRequest, InputRequiredResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequest, InputRequest, InputRequiredResult,
     InputResponses,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
+use crate::methods::catalog::Catalog;
 use crate::methods::outcome::{self, internal};
-use crate::methods::question;
+use crate::methods::{discovery, question, results};
 use crate::server::Server;
 use crate::server::generation::Generation;
 use crate::session::Session;
@@ -48,9 +49,23 @@ pub(crate) enum Earlier {
 /// If no tool has the name, or if the state belongs to another call.
 pub(crate) async fn call(
     session: &Session,
-    request: CallToolRequestParams,
+    mut request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let mut digits = digits(context);
+    let mut is_direct = true;
+    if session.generation().may_be_own_tool(&request.name) {
+        let catalog = session.catalog().await?;
+        if catalog.is_searched() && request.name == catalog.own.call {
+            if let Err(refused) = discovery::unwrap(&catalog.own, &mut request) {
+                return Ok(refused.into());
+            }
+            (digits, is_direct) = (digits.below("/arguments"), false);
+        }
+        if let Some(result) = own_result(session, &catalog, &request, context).await? {
+            return Ok(result.into());
+        }
+    }
     let client = Client::of(context);
     let mut arguments = request.arguments.unwrap_or_default();
     let mut given = match (client.has_forms, arguments.get(ANSWERS_KEY)) {
@@ -74,20 +89,25 @@ pub(crate) async fn call(
         (id, Sourced { value, origin: Origin::Model })
     });
     let name = request.name.into_owned();
-    let arguments = Arguments::exact(Value::Object(arguments), digits(context));
+    let generation = session.generation();
+    results::fill_inputs(session, context, generation.toolbox.config(), &name, &mut arguments);
+    let arguments = Arguments::exact(Value::Object(arguments), digits);
     let invocation = Invocation::tool(&*name, arguments).with_answers(answers).structured();
     let server = &session.server;
     let _running = server.metrics().begin();
     server.keep_awake().stay();
     let mut call = Call::new(session, context, &name, request.input_responses);
     call.recorder = Some(Arc::new(server.clone()));
-    let generation = session.generation();
     let called = call.run(&generation, invocation, state).await;
     let config = generation.toolbox.config();
     let response = match called {
-        Ok(CallResult::Done(done)) => {
-            outcome::result(config, &name, *done).map(CallToolResponse::from)
-        }
+        Ok(CallResult::Done(done)) => match outcome::result(config, &name, *done) {
+            Ok(mut result) => {
+                results::shorten(session, context, &generation, is_direct, &mut result).await;
+                Ok(result.into())
+            }
+            Err(error) => Err(error),
+        },
         Ok(CallResult::Asks(asked)) => Ok(asked.into()),
         Ok(CallResult::Open(mut open)) => {
             if let Some(id) = keep(session, context, &mut open)? {
@@ -102,6 +122,27 @@ pub(crate) async fn call(
     };
     server.keep_awake().stay();
     response
+}
+
+/// Returns the result of a call of one of the server's own tools. `None`: another tool is called.
+async fn own_result(
+    session: &Session,
+    catalog: &Arc<Catalog>,
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<CallToolResult>, ErrorData> {
+    let arguments = || request.arguments.clone().unwrap_or_default();
+    if catalog.is_searched() && request.name == catalog.own.find {
+        let (catalog, arguments) = (Arc::clone(catalog), arguments());
+        let found = tokio::task::spawn_blocking(move || discovery::find(&catalog, arguments));
+        return found.await.map(Some).map_err(|error| internal(&error));
+    }
+    if request.name == catalog.own.read {
+        let generation = session.generation();
+        let config = generation.toolbox.config();
+        return Ok(Some(results::read(session, context, config, &arguments())));
+    }
+    Ok(None)
 }
 
 /// Returns the digits of the numbers in the arguments, from the text of the message.

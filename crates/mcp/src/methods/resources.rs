@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kitbag_contract::{Content, ResourceBody};
 use kitbag_host::Completion;
-use kitbag_toolbox::{Invocation, KNOWLEDGE_SCHEME, SERVER_SCHEME};
+use kitbag_toolbox::{Invocation, KNOWLEDGE_SCHEME, SERVER_SCHEME, ScreeningReport};
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -22,6 +22,7 @@ use crate::methods::page::page;
 use crate::methods::server_items;
 use crate::session::Session;
 use crate::session::client::Client;
+use crate::session::kept_results::RESULT_SCHEME;
 
 pub(crate) async fn list(
     session: &Session,
@@ -79,6 +80,15 @@ pub(crate) async fn read(
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
+    if uri.starts_with(RESULT_SCHEME) {
+        let kept = session.server.kept_results().get(session, context, &uri);
+        let kept = kept.ok_or_else(|| not_found(&uri, "this session has no result with this URI"))?;
+        let contents = ResourceContents::text(kept.text.as_ref(), &uri);
+        let mut result = ReadResourceResult::new(vec![contents.with_mime_type("text/plain")]);
+        let screening = ScreeningReport { is_untrusted: kept.is_untrusted, ..Default::default() };
+        result.meta = meta(&screening);
+        return Ok(result.into());
+    }
     let (generation, tool, mime_type, invocation) = match &uri {
         uri if uri.starts_with(KNOWLEDGE_SCHEME) => {
             let generation = session.generation();

@@ -20,6 +20,8 @@ pub(crate) struct Changes {
     /// Changes of the documents of a topic, by the topic's id.
     pub(crate) topics: BTreeMap<String, u64>,
     pub(crate) components: u64,
+    /// The last change of each resource of a server with a subscription, by its URI.
+    pub(crate) server_resources: BTreeMap<String, u64>,
     pub(crate) trust: u64,
     /// Changes of the people who have a token.
     pub(crate) people: u64,
@@ -158,6 +160,12 @@ impl Generation {
 
     pub(crate) fn known_catalog(&self) -> Option<Arc<Catalog>> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns whether a name may be that of one of the server's own tools: no configured tool has
+    /// it.
+    pub(crate) fn may_be_own_tool(&self, name: &str) -> bool {
+        !self.toolbox.config().tools.contains_key(name)
     }
 
     /// Records that a tool was loaded, also for people with their own tools, and in the generation

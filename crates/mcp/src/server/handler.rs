@@ -21,10 +21,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::methods::call::{call_context, warn_unlogged};
-use crate::methods::outcome::internal;
 use crate::methods::page::page;
-use crate::methods::{call, knowledge, prompts, resources, server_items};
-use crate::server::background::LISTING_TIME;
+use crate::methods::{call, knowledge, prompts, resources, results, server_items};
 use crate::server::generation::Changes;
 use crate::session::Session;
 use crate::session::client::{Client, HANDSHAKE};
@@ -88,18 +86,19 @@ impl Handler {
     async fn tools(
         &self,
         request: Option<PaginatedRequestParams>,
+        context: &RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let catalog = match self.session.generation().known_catalog() {
-            Some(catalog) => catalog,
-            // Reads the cached descriptions of local tools.
-            None => {
-                self.session.server.background().described(LISTING_TIME).await;
-                let generation = self.session.generation();
-                let read = tokio::task::spawn_blocking(move || generation.catalog());
-                read.await.map_err(|error| internal(&error))?
-            }
-        };
-        let (tools, next) = page(&catalog.tools, |tool| &tool.name, request)?;
+        let catalog = self.session.catalog().await?;
+        let mut listed = catalog.listed();
+        let mut with_own = Vec::new();
+        if self.session.server.kept_results().has_any(&self.session, context) {
+            let read = results::read_tool(&catalog.own.read);
+            let at = listed.partition_point(|tool| tool.name < read.name);
+            with_own.extend_from_slice(listed);
+            with_own.insert(at, read);
+            listed = &with_own;
+        }
+        let (tools, next) = page(listed, |tool| &tool.name, request)?;
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
         Ok(result)
@@ -193,7 +192,7 @@ impl ServerHandler for Handler {
                     if now.resources != seen.resources {
                         peer.notify_resource_list_changed().await?;
                     }
-                    for uri in subscriptions.updated(&seen, &now) {
+                    for uri in subscriptions.updated(&session, &seen, &now) {
                         let updated = ResourceUpdatedNotificationParam::new(uri);
                         peer.notify_resource_updated(updated).await?;
                     }
@@ -217,6 +216,7 @@ impl ServerHandler for Handler {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = self.session.server.changes();
         let mut seen = changes.borrow_and_update().clone();
+        let _at_servers = subscription::at_servers(&self.session, context.accepted());
         loop {
             let now = tokio::select! {
                 now = next(&mut changes, self.session.server.closing()) => now,
@@ -236,7 +236,7 @@ impl ServerHandler for Handler {
                     sink.notify_resource_list_changed().await?;
                 }
                 for uri in accepted.resource_subscriptions.iter().flatten() {
-                    if subscription::is_updated(uri, &seen, &now) {
+                    if subscription::is_updated(&self.session, uri, &seen, &now) {
                         sink.notify_resource_updated(uri).await?;
                     }
                 }
@@ -268,14 +268,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let trace = Trace::begin("tools/list", Target::Nothing, &context);
-        trace.run(self.tools(request)).await
+        trace.run(self.tools(request, &context)).await
     }
 
     /// Finds a tool for the HTTP headers that repeat arguments. Clients learn these headers from a
     /// listing, so none exist before the first listing.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.session.generation().known_catalog()?;
-        catalog.tools.iter().find(|tool| tool.name == name).cloned()
+        catalog.tool(name).cloned()
     }
 
     async fn call_tool(

@@ -8,12 +8,12 @@ mod keep_awake;
 pub(crate) mod reload;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use kitbag_host::{MemoryBudget, StatePool};
-use kitbag_toolbox::Toolbox;
+use kitbag_toolbox::{ItemChange, Toolbox};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::background::Background;
 use crate::server::generation::{Changes, Generation, GenerationPrecompile};
 use crate::server::keep_awake::KeepAwake;
+use crate::session::kept_results::KeptResults;
 use crate::session::state_codec::StateCodec;
 use crate::telemetry::metrics::Metrics;
 
@@ -29,6 +30,9 @@ pub type Load = Box<dyn Fn() -> Result<Toolbox, String> + Send + Sync>;
 
 /// Minimum length of a key in bytes.
 pub const KEY_BYTES: usize = StateCodec::KEY_BYTES;
+
+/// Maximum number of resources of MCP servers whose last change is kept.
+const SERVER_RESOURCES: usize = 4_096;
 
 /// Maximum time that the end of a server waits for work in the background.
 const ENDING: Duration = Duration::from_secs(1);
@@ -51,6 +55,7 @@ struct ServerState {
     closing: CancellationToken,
     keep_awake: KeepAwake,
     background: Arc<Background>,
+    kept_results: KeptResults,
     /// True once a client has started a session.
     has_client: AtomicBool,
     #[cfg(feature = "otlp")]
@@ -94,6 +99,7 @@ impl Server {
             closing: CancellationToken::new(),
             keep_awake: KeepAwake::default(),
             background: Arc::default(),
+            kept_results: KeptResults::default(),
             has_client: AtomicBool::new(false),
             #[cfg(feature = "otlp")]
             traces_content: AtomicBool::new(false),
@@ -147,11 +153,20 @@ impl Server {
     /// Forwards changes of the prompts and resources of MCP servers to clients.
     fn follow_servers(&self, toolbox: &Toolbox) {
         let server = self.downgrade();
-        toolbox.on_server_change(move |is_prompts| {
+        let number = AtomicU64::new(0);
+        toolbox.on_server_change(move |change| {
             let Some(server) = server.upgrade() else { return };
-            server.tell(|changes| match is_prompts {
-                true => changes.prompts += 1,
-                false => changes.resources += 1,
+            server.tell(|changes| match change {
+                ItemChange::Prompts => changes.prompts += 1,
+                ItemChange::Resources => changes.resources += 1,
+                ItemChange::Resource(uri) => {
+                    // Forgetting an old change at most repeats its notification.
+                    if changes.server_resources.len() >= SERVER_RESOURCES {
+                        changes.server_resources.clear();
+                    }
+                    let number = number.fetch_add(1, Ordering::Relaxed);
+                    changes.server_resources.insert(uri, number);
+                }
             });
         });
     }
@@ -203,6 +218,10 @@ impl Server {
 
     pub(crate) fn background(&self) -> &Arc<Background> {
         &self.0.background
+    }
+
+    pub(crate) fn kept_results(&self) -> &KeptResults {
+        &self.0.kept_results
     }
 
     pub(crate) fn keep_awake(&self) -> &KeepAwake {

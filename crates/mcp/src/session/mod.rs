@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod handshake;
+pub(crate) mod kept_results;
 pub(crate) mod notifications;
 pub(crate) mod resume_state;
 pub(crate) mod state_codec;
@@ -20,10 +21,14 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use tokio_util::sync::CancellationToken;
 
+use crate::methods::catalog::Catalog;
+use crate::methods::outcome::internal;
 use crate::server::Server;
+use crate::server::background::LISTING_TIME;
 use crate::server::generation::{AuthenticatedPerson, Generation};
 use crate::session::client::Client;
 use crate::session::handshake::{NAME_BYTES, SESSION_BYTES};
+use crate::session::kept_results::EndOfSession;
 use crate::transport::message;
 use crate::transport::stdio::output::Output;
 
@@ -104,14 +109,17 @@ pub(crate) struct Session {
     output: Option<Arc<Output>>,
     /// Reserved memory of a session that started with a handshake.
     memory: Arc<OnceLock<Reservation>>,
+    _end: Arc<EndOfSession>,
 }
 
 impl Session {
     pub(crate) fn new(server: Server, identity: Identity) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
+            _end: Arc::new(EndOfSession::new(server.downgrade(), id)),
             server,
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id,
             identity,
             owner: None,
             level: Arc::new(Mutex::new(LogLevel::Info)),
@@ -127,6 +135,22 @@ impl Session {
             Identity::Shared(_) => generation,
             Identity::Person(person) => generation.for_person(&person.name),
         }
+    }
+
+    /// Returns the definitions of the current tools, as far as this identity may use them.
+    ///
+    /// # Errors
+    ///
+    /// If the thread that reads them panics.
+    pub(crate) async fn catalog(&self) -> Result<Arc<Catalog>, ErrorData> {
+        if let Some(catalog) = self.generation().known_catalog() {
+            return Ok(catalog);
+        }
+        // Reads the cached descriptions of local tools.
+        self.server.background().described(LISTING_TIME).await;
+        let generation = self.generation();
+        let read = tokio::task::spawn_blocking(move || generation.catalog());
+        read.await.map_err(|error| internal(&error))
     }
 
     /// Reserves memory for a session that starts with a handshake.

@@ -1,14 +1,16 @@
 //! Subscriptions of clients to changes of a resource.
 //!
-//! A change affects a topic's documents or a component. The documents of a topic are not
-//! distinguished, so a client may be notified of an unchanged document.
+//! A change affects a topic's documents, a component, or one resource of an MCP server. The documents
+//! of a topic are not distinguished, so a client may be notified of an unchanged document.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kitbag_host::{Account, Reservation};
+use kitbag_toolbox::{ItemSubscription, SERVER_SCHEME};
 use rmcp::ErrorData;
 use rmcp::model::SubscriptionFilter;
+use tokio::task::JoinSet;
 
 use crate::methods::component_items;
 use crate::methods::knowledge::{self, not_found};
@@ -20,9 +22,15 @@ const SUBSCRIPTIONS: usize = 1_000;
 /// Memory of a subscription in addition to its URI.
 const SUBSCRIPTION_BYTES: u64 = 256;
 
-/// The subscribed resources of a session, each with its reserved memory. Clones share them.
+/// The subscribed resources of a session. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Reservation>>>);
+pub(crate) struct Subscriptions(Arc<Mutex<BTreeMap<String, Subscription>>>);
+
+struct Subscription {
+    _memory: Reservation,
+    /// The subscription at an MCP server, if the resource is one of it.
+    _at_server: Option<ItemSubscription>,
+}
 
 impl Subscriptions {
     /// # Errors
@@ -34,7 +42,9 @@ impl Subscriptions {
         account: &Account,
         uri: String,
     ) -> Result<(), ErrorData> {
+        let is_of_server = uri.starts_with(SERVER_SCHEME);
         let is_served = match knowledge::parse(&uri) {
+            _ if is_of_server => is_of_offered_server(session, &uri),
             Some((topic, _)) => has_topic(session, &topic),
             None => component_items::find(session, |served| served.resource(&uri).map(drop))
                 .await?
@@ -43,17 +53,24 @@ impl Subscriptions {
         if !is_served {
             return Err(not_found(&uri, "no listed resource has this URI"));
         }
-        let mut uris = self.uris();
-        if uris.contains_key(&uri) {
+        if self.uris().contains_key(&uri) {
             return Ok(());
         }
-        if uris.len() >= SUBSCRIPTIONS {
+        if self.uris().len() >= SUBSCRIPTIONS {
             let message = format!("a session has at most {SUBSCRIPTIONS} subscriptions");
             return Err(ErrorData::invalid_request(message, None));
         }
         let bytes = uri.len() as u64 + SUBSCRIPTION_BYTES;
         let memory = session.hold(account, bytes)?;
-        uris.insert(uri, memory);
+        let at_server = match is_of_server {
+            true => {
+                let toolbox = session.generation().toolbox.clone();
+                let subscribed = toolbox.subscribe_to_server(&uri).await;
+                Some(subscribed.map_err(|reason| ErrorData::invalid_request(reason, None))?)
+            }
+            false => None,
+        };
+        self.uris().insert(uri, Subscription { _memory: memory, _at_server: at_server });
         Ok(())
     }
 
@@ -61,11 +78,12 @@ impl Subscriptions {
         self.uris().remove(uri);
     }
 
-    pub(crate) fn updated(&self, seen: &Changes, now: &Changes) -> Vec<String> {
-        self.uris().keys().filter(|uri| is_updated(uri, seen, now)).cloned().collect()
+    pub(crate) fn updated(&self, session: &Session, seen: &Changes, now: &Changes) -> Vec<String> {
+        let uris = self.uris();
+        uris.keys().filter(|uri| is_updated(session, uri, seen, now)).cloned().collect()
     }
 
-    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, Reservation>> {
+    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, Subscription>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,6 +94,7 @@ pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> Sub
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
         uris.retain(|uri| match knowledge::parse(uri) {
+            _ if uri.starts_with(SERVER_SCHEME) => is_of_offered_server(session, uri),
             Some((topic, _)) => has_topic(session, &topic),
             // The resources of a component may not be known yet.
             None => true,
@@ -85,12 +104,38 @@ pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> Sub
     accepted
 }
 
+/// Subscribes at MCP servers to the accepted resources. The subscriptions end with the tasks.
+pub(crate) fn at_servers(session: &Session, accepted: &SubscriptionFilter) -> AtServers {
+    let mut tasks = JoinSet::new();
+    let uris = accepted.resource_subscriptions.iter().flatten();
+    for uri in uris.filter(|uri| uri.starts_with(SERVER_SCHEME)).cloned() {
+        let toolbox = session.generation().toolbox.clone();
+        tasks.spawn(async move {
+            let subscribed = toolbox.subscribe_to_server(&uri).await;
+            subscribed.inspect_err(|error| tracing::debug!("no subscription: {error}")).ok()
+        });
+    }
+    tasks
+}
+
+/// Tasks that subscribe at MCP servers. Each keeps its subscription as its result.
+pub(crate) type AtServers = JoinSet<Option<ItemSubscription>>;
+
 /// Returns whether the resource at a URI may have changed.
-pub(crate) fn is_updated(uri: &str, seen: &Changes, now: &Changes) -> bool {
+pub(crate) fn is_updated(session: &Session, uri: &str, seen: &Changes, now: &Changes) -> bool {
     match knowledge::parse(uri) {
+        _ if uri.starts_with(SERVER_SCHEME) => {
+            seen.server_resources.get(uri) != now.server_resources.get(uri)
+                && is_of_offered_server(session, uri)
+        }
         Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),
         None => seen.components != now.components,
     }
+}
+
+/// Returns whether a client may read the resource of a server.
+fn is_of_offered_server(session: &Session, uri: &str) -> bool {
+    session.generation().toolbox.server_resource(uri).is_some()
 }
 
 fn has_topic(session: &Session, id: &str) -> bool {

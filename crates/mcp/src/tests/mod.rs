@@ -2,12 +2,14 @@
 //! All tools are native, so that no component is compiled and no program is started.
 
 mod client;
+mod discovery;
 mod end;
 mod messages;
 mod native_tools;
 mod notifications;
 mod questions;
 mod requests;
+mod results;
 mod servers;
 
 use std::sync::Arc;

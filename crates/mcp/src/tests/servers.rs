@@ -45,11 +45,14 @@ async fn serve(stream: DuplexStream, name: String) {
         let message: Value = serde_json::from_str(&line).unwrap();
         let params = &message["params"];
         let text = |text: String| json!({ "type": "text", "text": text });
-        let mut is_changed = false;
+        let (mut is_changed, mut updated) = (false, None);
         let result = match message["method"].as_str() {
             Some("initialize") => json!({
                 "protocolVersion": "2025-11-25",
-                "capabilities": { "tools": {}, "prompts": {}, "resources": {}, "completions": {} },
+                "capabilities": {
+                    "tools": {}, "prompts": {}, "resources": { "subscribe": true },
+                    "completions": {},
+                },
                 "serverInfo": { "name": name, "version": "1" },
             }),
             Some("tools/list") => {
@@ -58,7 +61,7 @@ async fn serve(stream: DuplexStream, name: String) {
             Some("tools/call") => {
                 prompts.push(json!({ "name": "new", "description": TOKEN }));
                 is_changed = true;
-                json!({ "content": [text("said".into())] })
+                json!({ "content": [text(params["arguments"].to_string())] })
             }
             Some("server/discover") => {
                 let error = json!({ "code": -32601, "message": "unknown" });
@@ -81,6 +84,10 @@ async fn serve(stream: DuplexStream, name: String) {
             Some("resources/templates/list") => {
                 json!({ "resourceTemplates": [{ "uriTemplate": "note:{id}", "name": "note" }] })
             }
+            Some("resources/subscribe" | "resources/unsubscribe") => {
+                updated = Some(params["uri"].clone());
+                json!({})
+            }
             Some("resources/read") => {
                 let text = format!("{} {} {TOKEN}", name, params["uri"].as_str().unwrap());
                 json!({ "contents": [{ "uri": params["uri"], "text": text }] })
@@ -98,6 +105,11 @@ async fn serve(stream: DuplexStream, name: String) {
         };
         let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
         write.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+        if let Some(uri) = updated {
+            let method = "notifications/resources/updated";
+            let news = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
+            write.write_all(format!("{news}\n").as_bytes()).await.unwrap();
+        }
         if is_changed {
             let method = "notifications/prompts/list_changed";
             let changed = json!({ "jsonrpc": "2.0", "method": method });
@@ -265,4 +277,38 @@ fn a_silent_server_delays_no_list() {
     assert_eq!(completed["result"]["completion"]["values"], json!([]));
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     client.notify("notifications/cancelled", json!({ "requestId": read }));
+}
+
+#[test]
+fn subscriptions_to_resources_reach_their_server() {
+    let uri = "kitbag://server/a/note:1";
+    let updated = |message: &Value| {
+        message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
+    };
+    let mut client = Client::start(server(&["a"])).after_handshake(json!({}));
+    let subscribed = client.request("resources/subscribe", json!({ "uri": uri }));
+    assert_eq!(subscribed["result"], json!({}), "{subscribed}");
+    client.wait(updated);
+    let unknown = client.request("resources/subscribe", json!({ "uri": "kitbag://server/b/x" }));
+    assert!(unknown["error"]["code"].is_number(), "{unknown}");
+    let mut client = Client::start(server(&["a"])).stateless(json!({}));
+    let notifications = json!({ "resourceSubscriptions": [uri, "kitbag://server/b/x"] });
+    client.send("subscriptions/listen", json!({ "notifications": notifications }));
+    let acknowledged =
+        client.wait(|message| message["method"] == "notifications/subscriptions/acknowledged");
+    let accepted = &acknowledged["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*accepted, json!([uri]));
+    client.wait(updated);
+}
+
+#[test]
+fn integers_of_64_bits_reach_a_server_unchanged() {
+    let mut client = Client::start(server(&["a"])).after_handshake(json!({}));
+    let arguments = json!({
+        "above": 9_007_199_254_740_993_u64, "max": u64::MAX, "min": i64::MIN,
+        "list": [-9_007_199_254_740_993_i64, { "n": 1_152_921_504_606_846_977_u64 }],
+    });
+    let said = client.request("tools/call", json!({ "name": "a_say", "arguments": arguments }));
+    let text = said["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), arguments, "{said}");
 }

@@ -1,20 +1,30 @@
 //! The client's answers to requests of a server.
 #![expect(deprecated, reason = "sampling is deprecated since 2026-07-28; older servers ask for it")]
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
-    FormElicitationCapability, Implementation,
+    FormElicitationCapability, Implementation, ResourceUpdatedNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::sleep;
 
 use super::router::{Elicitation, Router};
 use kitbag_contract::LogLevel;
+
+/// The time in which changes of one resource are reported once.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// The largest number of resources that change in this time, and their longest URI in bytes.
+const MOST_CHANGED: usize = 1_000;
+const URI_BYTES: usize = 4 << 10;
 
 /// Answers requests of one server.
 pub(crate) struct Handler {
@@ -28,12 +38,20 @@ pub(crate) struct Changes {
     pub(crate) tools: Change,
     /// Changes of prompts and resources.
     pub(crate) items: Change,
+    pub(crate) resources: ChangedResources,
 }
 
 /// A change of a list.
 #[derive(Default)]
 pub(crate) struct Change {
     is_news: AtomicBool,
+    news: Notify,
+}
+
+/// The URIs of changed resources.
+#[derive(Default)]
+pub(crate) struct ChangedResources {
+    uris: Mutex<BTreeSet<String>>,
     news: Notify,
 }
 
@@ -55,6 +73,30 @@ impl Change {
     pub(crate) fn note(&self) {
         self.is_news.store(true, Ordering::Relaxed);
         self.news.notify_one();
+    }
+}
+
+impl ChangedResources {
+    /// Waits for changes, and returns all of the last moment.
+    pub(crate) async fn wait(&self) -> BTreeSet<String> {
+        while self.uris().is_empty() {
+            self.news.notified().await;
+        }
+        sleep(MOMENT).await;
+        std::mem::take(&mut *self.uris())
+    }
+
+    /// Notes that a resource changed.
+    pub(crate) fn note(&self, uri: String) {
+        let mut uris = self.uris();
+        if uris.len() < MOST_CHANGED && uri.len() <= URI_BYTES {
+            uris.insert(uri);
+            self.news.notify_one();
+        }
+    }
+
+    fn uris(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,6 +148,14 @@ impl ClientHandler for Handler {
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changes.items.note();
+    }
+
+    async fn on_resource_updated(
+        &self,
+        updated: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.changes.resources.note(updated.uri);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {

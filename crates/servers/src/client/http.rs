@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use kitbag_base::ByteSize;
 use kitbag_http::{IncomingBody, OutgoingBody, RequestError, RequestTimes, Requests};
 use kitbag_policy::http::{Headers, Host, HttpGrant, HttpRefusal, HttpRequest, Methods};
-use kitbag_policy::server::ServerName;
+use kitbag_policy::server::{RemoteServer, ServerName};
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -51,23 +51,25 @@ pub(crate) type MakeRequests = dyn Fn(Option<&str>) -> Result<Requests, String> 
 
 type Answer = Result<StreamableHttpPostResponse, StreamableHttpError<RequestError>>;
 
-/// Returns the grant for the requests to an endpoint. A response may be as long as its stream; its
+/// Returns the grant for the requests to a server. A response may be as long as its stream; its
 /// messages are limited instead.
 ///
 /// # Errors
 ///
 /// [`HttpRefusal`] for a URL that no request may have.
-pub(crate) fn grant(url: &str) -> Result<HttpGrant, HttpRefusal> {
-    let request = HttpRequest::new("POST", url)?;
+pub(crate) fn grant(server: &RemoteServer) -> Result<HttpGrant, HttpRefusal> {
+    let request = HttpRequest::new("POST", &server.url)?;
     let methods = Methods::new(["DELETE", "GET", "POST"]).expect("they are methods");
-    // A person wrote the address, so it may be one of this machine or network.
-    let addresses: Vec<IpNet> = match request.host() {
+    // A person wrote the address, so it may be one of this machine or network. A name may have a
+    // private address only within `addresses`, since its owner chooses what it resolves to.
+    let named: Vec<IpNet> = match request.host() {
         Host::Address(address) => vec![IpNet::from(*address)],
         host if host.is_localhost() => {
             ["127.0.0.0/8", "::1/128"].iter().filter_map(|net| net.parse().ok()).collect()
         }
         Host::Name(_) => Vec::new(),
     };
+    let addresses = named.into_iter().chain(server.addresses.iter().copied()).collect();
     Ok(HttpGrant {
         methods,
         addresses,
@@ -463,7 +465,15 @@ mod tests {
 
     #[test]
     fn local_endpoints_have_local_addresses() {
-        let addresses = |url: &str| grant(url).unwrap().addresses.len();
+        let addresses = |url: &str| {
+            let server = RemoteServer {
+                url: url.into(),
+                secret: None,
+                headers: Vec::new(),
+                addresses: Vec::new(),
+            };
+            grant(&server).unwrap().addresses.len()
+        };
         assert_eq!(addresses("http://127.0.0.1:1/mcp"), 1);
         assert_eq!(addresses("http://localhost:1/mcp"), 2);
         assert_eq!(addresses("https://mcp.example.com/mcp"), 0);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kitbag_contract::{Content, ResourceBody};
 use kitbag_policy::server::Era;
-use kitbag_servers::{Completed, ItemList, ServerError, ServerItems};
+use kitbag_servers::{Completed, ServerChange, ServerError, ServerItems};
 use serde_json::{Map, Value, json};
 
 use crate::fake::{Fixture, Peer, definition, tool};
@@ -191,7 +191,7 @@ async fn changed_lists_are_reported_once() {
     let heard = Arc::clone(&changes);
     fixture.servers.on_change(move |list| heard.lock().unwrap().push(list));
     assert_eq!(items(&fixture).await.prompts[0].name, "p0");
-    assert_eq!(*changes.lock().unwrap(), [ItemList::Prompts]);
+    assert_eq!(*changes.lock().unwrap(), [ServerChange::Prompts]);
     // The cancellation makes the server report a changed list.
     for _ in 0..3 {
         let read = fixture.servers.read_resource(&fixture.target, "note:1");
@@ -202,7 +202,7 @@ async fn changed_lists_are_reported_once() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(fixture.servers.items(&fixture.target).prompts[0].name, "p1");
-    assert_eq!(*changes.lock().unwrap(), [ItemList::Prompts; 2]);
+    assert_eq!(*changes.lock().unwrap(), [ServerChange::Prompts, ServerChange::Prompts]);
 }
 
 #[tokio::test]
@@ -261,4 +261,174 @@ async fn a_stateless_server_is_asked_to_report_changes() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(name(), "p1");
+}
+
+/// Serves one connection of a server of the older era with subscriptions to resources: it refuses
+/// `note:no`, and reports a change of the resource after each subscription, and of another one.
+async fn serve_subscriptions(mut peer: Peer, seen: Seen) -> Option<()> {
+    loop {
+        let message = peer.receive().await?;
+        let uri = &message["params"]["uri"];
+        match message["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": { "tools": {}, "resources": { "subscribe": true } },
+                    "serverInfo": { "name": "fake", "version": "1" },
+                });
+                peer.answer(&message, result).await;
+            }
+            Some("tools/list") => {
+                peer.answer(&message, json!({ "tools": [tool("echo")] })).await;
+            }
+            Some("resources/subscribe") if *uri == "note:no" => {
+                peer.refuse(&message, -32602, "no such note").await;
+            }
+            Some(method @ ("resources/subscribe" | "resources/unsubscribe")) => {
+                seen.lock().unwrap().push(format!("{method} {}", uri.as_str()?));
+                peer.answer(&message, json!({})).await;
+                for uri in [uri, &json!("note:other")] {
+                    let method = "notifications/resources/updated";
+                    let params = json!({ "uri": uri });
+                    peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+                        .await;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// Waits until a list has this many entries.
+async fn wait_for<T: Clone>(list: &Mutex<Vec<T>>, number: usize) -> Vec<T> {
+    let start = Instant::now();
+    while list.lock().unwrap().len() < number && start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    list.lock().unwrap().clone()
+}
+
+#[tokio::test]
+async fn changes_of_subscribed_resources_are_reported() {
+    let seen = Seen::default();
+    let own = Arc::clone(&seen);
+    let fixture = Fixture::new(Some(Era::Initialize), move |peer| {
+        serve_subscriptions(peer, Arc::clone(&own))
+    });
+    let changes = Arc::<Mutex<Vec<_>>>::default();
+    let heard = Arc::clone(&changes);
+    fixture.servers.on_change(move |change| heard.lock().unwrap().push(change));
+    let subscribe = async |uri: &str| fixture.servers.subscribe(&fixture.target, uri).await;
+    let first = subscribe("note:1").await.unwrap();
+    let second = subscribe("note:1").await.unwrap();
+    let change = ServerChange::Resource { server: "fake".parse().unwrap(), uri: "note:1".into() };
+    assert_eq!(wait_for(&changes, 1).await, [change]);
+    let Err(refused) = subscribe("note:no").await else { panic!("subscribed") };
+    assert_eq!(refused.to_string(), "no such note");
+    drop(first);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(*seen.lock().unwrap(), ["resources/subscribe note:1"]);
+    drop(second);
+    let expected = ["resources/subscribe note:1", "resources/unsubscribe note:1"];
+    assert_eq!(wait_for(&seen, 2).await, expected);
+    // No caller subscribes to these any more.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(changes.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_subscription_keeps_its_server_running() {
+    let seen = Seen::default();
+    let own = Arc::clone(&seen);
+    let mut fixture = Fixture::new(Some(Era::Initialize), move |peer| {
+        serve_subscriptions(peer, Arc::clone(&own))
+    });
+    fixture.target.idle = Duration::from_millis(20);
+    let held = fixture.servers.subscribe(&fixture.target, "note:1").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(fixture.starts(), 1);
+    assert_eq!(fixture.servers.running().len(), 1);
+    drop(held);
+    let start = Instant::now();
+    while !fixture.servers.running().is_empty() && start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fixture.servers.running(), []);
+}
+
+#[tokio::test]
+async fn servers_without_subscriptions_refuse_them() {
+    let fixture = fixture(plain);
+    let Err(refused) = fixture.servers.subscribe(&fixture.target, "note:1").await else {
+        panic!("subscribed");
+    };
+    let expected = "the server `fake` offers no subscriptions to resources";
+    assert_eq!(refused.to_string(), expected);
+}
+
+/// Answers a request of the newer era.
+fn stateless_answer(message: &Value, capabilities: Value) -> Option<Value> {
+    let complete = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+    let own = match message["method"].as_str()? {
+        "server/discover" => json!({
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": capabilities,
+            "serverInfo": { "name": "fake", "version": "1" },
+        }),
+        "tools/list" => json!({ "tools": [tool("echo")] }),
+        "resources/list" => json!({ "resources": [] }),
+        "resources/templates/list" => json!({ "resourceTemplates": [] }),
+        _ => return None,
+    };
+    let mut all = complete;
+    all.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    Some(all)
+}
+
+#[tokio::test]
+async fn stateless_servers_report_subscribed_resources() {
+    let fixture = Fixture::new(Some(Era::Stateless), async |mut peer| {
+        loop {
+            let message = peer.receive().await?;
+            if let Some(result) = stateless_answer(&message, json!({ "tools": {}, "resources": {} }))
+            {
+                peer.answer(&message, result).await;
+            }
+            if message["method"] != "subscriptions/listen" {
+                continue;
+            }
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+            let asked = &message["params"]["notifications"]["resourceSubscriptions"];
+            let accepted: Vec<_> =
+                asked.as_array()?.iter().filter(|uri| **uri != "note:no").cloned().collect();
+            let filter = json!({ "resourceSubscriptions": accepted });
+            let acknowledged = json!({ "_meta": meta, "notifications": filter });
+            let mut messages = vec![("subscriptions/acknowledged", acknowledged)];
+            for uri in &accepted {
+                messages.push(("resources/updated", json!({ "_meta": meta, "uri": uri })));
+            }
+            for (method, params) in messages {
+                let method = format!("notifications/{method}");
+                peer.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+            }
+        }
+    });
+    let changes = Arc::<Mutex<Vec<_>>>::default();
+    let heard = Arc::clone(&changes);
+    fixture.servers.on_change(move |change| heard.lock().unwrap().push(change));
+    let _first = fixture.servers.subscribe(&fixture.target, "note:1").await.unwrap();
+    let change = |uri: &str| {
+        ServerChange::Resource { server: "fake".parse().unwrap(), uri: uri.into() }
+    };
+    assert_eq!(wait_for(&changes, 1).await, [change("note:1")]);
+    let _second = fixture.servers.subscribe(&fixture.target, "note:2").await.unwrap();
+    // The stream was opened again for both.
+    let all = [change("note:1"), change("note:1"), change("note:2")];
+    assert_eq!(wait_for(&changes, 3).await, all);
+    let Err(refused) = fixture.servers.subscribe(&fixture.target, "note:no").await else {
+        panic!("subscribed");
+    };
+    assert_eq!(refused.to_string(), "the server `fake` does not accept the subscription");
 }

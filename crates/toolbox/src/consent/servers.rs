@@ -184,10 +184,14 @@ impl Server<'_> {
     }
 
     fn remote(&self, remote: &RemoteServer, around: &Surroundings<'_>) -> Vec<RequestItem> {
-        let RemoteServer { url, secret, headers } = remote;
-        let mut first = self.item(&format!("connects to {}", quoted(url)));
+        let RemoteServer { url, secret, headers, addresses } = remote;
+        let blocks: Vec<_> = addresses.iter().map(|block| quoted(&block.to_string())).collect();
+        let at = if blocks.is_empty() { "" } else { ", also at an address in " };
+        let line = format!("connects to {}{at}{}", quoted(url), blocks.join(", "));
+        let mut first = self.item(&line);
         if let Ok(request) = HttpRequest::read("POST", url) {
-            let grant = HttpGrant::allowing(&request);
+            let addresses = addresses.clone();
+            let grant = HttpGrant { addresses, ..HttpGrant::allowing(&request) };
             let (_, risks) = Request::HttpPattern(grant).consent(around.proxy_resolves);
             first.risks = risks;
         }
@@ -306,6 +310,7 @@ mod tests {
             url: "http://127.0.0.1:1/mcp".into(),
             secret: Some("docs".parse().unwrap()),
             headers: vec![("X-Org".into(), "5".into())],
+            addresses: Vec::new(),
         };
         check(
             &ServerAddress::Remote(remote),
@@ -314,6 +319,21 @@ mod tests {
                 "server `db` receives your secret `docs` to `http://127.0.0.1:1/mcp` [your secret]",
                 "server `db` sends the header `X-Org`: `5` []",
             ],
+        );
+    }
+
+    #[test]
+    fn private_addresses_of_remote_servers_are_named() {
+        let remote = RemoteServer {
+            url: "https://mcp.corp.example/mcp".into(),
+            secret: None,
+            headers: Vec::new(),
+            addresses: vec!["10.0.0.0/8".parse().unwrap()],
+        };
+        check(
+            &ServerAddress::Remote(remote),
+            &["server `db` connects to `https://mcp.corp.example/mcp`, also at an address in \
+               `10.0.0.0/8` [the private network]"],
         );
     }
 

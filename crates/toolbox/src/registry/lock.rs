@@ -121,6 +121,7 @@ mod tests {
             requested: requests,
             imports,
             manifest,
+            download: None,
         }
     }
 

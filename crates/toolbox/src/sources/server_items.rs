@@ -47,6 +47,23 @@ pub(crate) enum OwnItem {
     Resource(String),
 }
 
+/// A change of what servers offer besides their tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemChange {
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources, or of their templates.
+    Resources,
+    /// A resource with a subscription, by its URI for clients.
+    Resource(String),
+}
+
+/// A subscription to a resource of a server, which ends when it is dropped.
+pub struct ItemSubscription {
+    #[cfg(feature = "servers")]
+    _own: kitbag_servers::ResourceSubscription,
+}
+
 /// The role of a message of a server's prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptRole {
@@ -243,7 +260,16 @@ impl Toolbox {
     }
 
     /// Calls no function: this build has no servers.
-    pub fn on_server_change(&self, _: impl Fn(bool) + Send + Sync + 'static) {}
+    pub fn on_server_change(&self, _: impl Fn(ItemChange) + Send + Sync + 'static) {}
+
+    /// Refuses: this build has no servers.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub async fn subscribe_to_server(&self, _: &str) -> Result<ItemSubscription, String> {
+        Err("this kitbag was built without servers".to_owned())
+    }
 
     /// Returns no names: this build has no servers.
     pub fn servers_to_check(&self) -> Vec<ServerName> {
@@ -268,7 +294,7 @@ mod connected {
     use std::time::Duration;
 
     use kitbag_host::Host;
-    use kitbag_servers::{Completed, ItemList, ServerTarget};
+    use kitbag_servers::{Completed, ServerChange, ServerTarget};
 
     use super::*;
     use crate::sources::server::target;
@@ -314,12 +340,42 @@ mod connected {
             Ok(values.filter(|value| self.is_plain(value, VALUE_BYTES)).collect())
         }
 
-        /// Calls a function when the prompts (`true`) or the resources (`false`) of a server changed,
-        /// instead of the function that was set before.
-        pub fn on_server_change(&self, changed: impl Fn(bool) + Send + Sync + 'static) {
+        /// Calls a function when the prompts or resources of a server changed, instead of the
+        /// function that was set before.
+        pub fn on_server_change(&self, changed: impl Fn(ItemChange) + Send + Sync + 'static) {
             if let Some(servers) = &self.0.servers {
-                servers.on_change(move |list| changed(list == ItemList::Prompts));
+                servers.on_change(move |change| {
+                    changed(match change {
+                        ServerChange::Prompts => ItemChange::Prompts,
+                        ServerChange::Resources => ItemChange::Resources,
+                        ServerChange::Resource { server, uri } => {
+                            ItemChange::Resource(public_uri(&server, &uri))
+                        }
+                    });
+                });
             }
+        }
+
+        /// Subscribes to changes of a resource of a server, by its URI for clients. Starts the
+        /// server if necessary, and keeps it running.
+        ///
+        /// # Errors
+        ///
+        /// The reason why there is no subscription.
+        pub async fn subscribe_to_server(&self, uri: &str) -> Result<ItemSubscription, String> {
+            let item = self.server_resource(uri);
+            let tool = item.as_ref().and_then(|item| self.config().tools.get(&item.tool));
+            let (Some(ServerItem { own: OwnItem::Resource(own_uri), .. }), Some(tool)) =
+                (&item, tool)
+            else {
+                return Err("no listed resource has this URI".to_owned());
+            };
+            let (ToolSource::Server(own), Some(servers)) = (&tool.source.value, &self.0.servers)
+            else {
+                return Err("this program starts no servers".to_owned());
+            };
+            let held = servers.subscribe(&self.target_of_tool(own), own_uri).await;
+            held.map(|own| ItemSubscription { _own: own }).map_err(|error| error.to_string())
         }
 
         /// Returns the servers that offer tools and need no secret. Reading a secret may ask a

@@ -77,6 +77,9 @@ pub(crate) fn consent(requested: &[RequestedTool], found: &Found<'_>) -> Consent
 fn parts(requested: &[RequestedTool], found: &Found<'_>) -> Vec<Attachment> {
     let Found { source, described, .. } = found;
     let mut parts = Vec::new();
+    if let Some(download) = &source.download {
+        parts.push(Attachment::ours("Download:", download.lines()));
+    }
     let description = |tool: &RequestedTool| {
         let says = described.description().and_then(|says| says.tool(&tool.tool.own));
         let own = says.and_then(|says| says.description.as_deref());

@@ -18,6 +18,7 @@ use kitbag::toolbox::RecordedDescription;
 use kitbag::trust::digest_of;
 use toml_edit::DocumentMut;
 
+use crate::commands::registry::download::Download;
 use crate::console::listener::Screen;
 use crate::error::CliError;
 
@@ -37,6 +38,8 @@ pub(crate) struct Source {
     pub(crate) nested: Vec<String>,
     /// The name of a tool selected the file of the component, or the plugin of a configuration.
     pub(crate) is_selected: bool,
+    /// The download that the component is from.
+    pub(crate) download: Option<Download>,
 }
 
 pub(crate) struct SourceManifest {
@@ -85,7 +88,7 @@ fn absent(named: &Path) -> String {
     })
 }
 
-/// Returns advice for a name that is not a file, and that kitbag does not download.
+/// Returns advice for a name that is neither a file nor a reference.
 fn elsewhere(named: &Path) -> Option<String> {
     let text = named.to_str()?;
     let shown = shown(text);
@@ -101,31 +104,18 @@ fn elsewhere(named: &Path) -> Option<String> {
     let file = file.split(['?', '#', '@', ':']).next().unwrap_or_default();
     let file = Path::new(file).with_extension("wasm");
     let file = file.to_string_lossy();
-    let then = |words: &[&str]| {
-        let add = shell::command(["kitbag", "add", &format!("./{file}")]);
-        format!("`{}`, then `{add}`", shell::command(words))
-    };
     let web = rest.trim_start_matches('/').trim_end_matches('/');
     let is_github = web.starts_with("github.com/") && web.split('/').count() <= 3
         || scheme.starts_with("git")
         || scheme == "ssh";
     Some(match scheme {
-        "oci" => {
-            let image = rest.trim_start_matches('/');
-            let steps = then(&["wkg", "oci", "pull", image, "-o", &file]);
-            format!("`{shown}` is in a registry, but `kitbag add` takes files: {steps}")
-        }
         _ if scheme == "docker" || host == "docker.io" => format!(
             "`{shown}` is a container image; kitbag runs WebAssembly components, not containers"
         ),
         _ if is_github => format!(
-            "`{shown}` is a repository, but `kitbag add` takes files: clone it, build its \
+            "`{shown}` is a repository, but `kitbag add` takes components: clone it, build its \
              component, and add the `.wasm` file"
         ),
-        "http" | "https" => {
-            let steps = then(&["curl", "--fail", "--location", "--output", &file, text]);
-            format!("`{shown}` is a URL, but `kitbag add` takes files: {steps}")
-        }
         "file" if rest.starts_with('/') => {
             let path = rest.strip_prefix("//").unwrap_or(rest);
             format!(
@@ -138,17 +128,16 @@ fn elsewhere(named: &Path) -> Option<String> {
             shell::command(["kitbag", "add", &format!("./{file}")])
         ),
         _ if is_registry => {
-            let steps = then(&["wkg", "oci", "pull", text, "-o", &file]);
-            format!("`{shown}` is in a registry, but `kitbag add` takes files: {steps}")
+            let add = shell::command(["kitbag", "add", &format!("oci://{text}")]);
+            format!("`{shown}` is not a file; for an artifact in a registry, run `{add}`")
         }
         "pip" | "pypi" | "npm" | "uvx" | "npx" | "cargo" | "brew" => package(text),
         "" if text.starts_with('@') && text.contains('/') => package(text),
         "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
         // `namespace:package@version`, the notation of WebAssembly package managers.
-        _ if is_package_name(scheme) && rest.split('@').next().is_some_and(is_package_name) => {
-            let steps = then(&["wkg", "get", text, "-o", &file]);
-            format!("`{shown}` is a package of a registry, but `kitbag add` takes files: {steps}")
-        }
+        _ if is_package_name(scheme) && is_package_name(rest) => format!(
+            "`{shown}` is a package without a version; write it as `{shown}@1.0.0`"
+        ),
         _ => return None,
     })
 }
@@ -213,6 +202,12 @@ impl Source {
         Ok(Self { nested: entries.nested, is_selected, manifest, ..source })
     }
 
+    /// Reads a download: its component, and the manifest beside it.
+    pub(crate) fn of_download(download: Download, tool: Option<&str>) -> Result<Self, CliError> {
+        let source = Self::read(&download.component, None, None, tool)?;
+        Ok(Self { origin: download.origin.clone(), download: Some(download), ..source })
+    }
+
     /// Reads a component in its final location, where manifests beside it do not belong to another
     /// host.
     pub(crate) fn in_place(path: &Path, home: Option<&Path>) -> Result<Self, CliError> {
@@ -261,7 +256,7 @@ impl Source {
             None => path.display().to_string(),
         };
         let nested = Vec::new();
-        Ok(Self { path, origin, component, manifest, nested, is_selected: false })
+        Ok(Self { path, origin, component, manifest, nested, is_selected: false, download: None })
     }
 
     /// Returns the tool's name from its section or manifest, otherwise from its file name.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kitbag_base::ByteSize;
 use kitbag_base::parse_duration;
 use kitbag_base::text::shown;
+use kitbag_policy::addresses::{Block, is_ipv4_within_ipv6};
 use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{Grants, HttpGrant, HttpGrants, UrlPattern};
 
@@ -164,7 +165,7 @@ fn grant(at: At<'_, StringOr<HttpGrantConfig>>, report: &mut Report) -> Option<H
     let methods = config.inner(|config| config.methods.as_ref());
     let methods = methods.map_or(Some(Methods::default()), |at| methods_of(at, report));
     let addresses = config.inner(|config| config.addresses.as_ref());
-    let addresses = addresses.map_or(Some(Vec::new()), |at| each(at, report, block));
+    let addresses = addresses.map_or(Some(Vec::new()), |at| blocks(at, report));
     let follow = config.inner(|config| config.follow.as_ref());
     let follow = follow.map_or(Some(0), |at| {
         let follow = u8::try_from(at.value.get()).ok().filter(|follow| *follow <= MAX_FOLLOW);
@@ -240,8 +241,15 @@ fn each<'a, T>(
     (values.len() == list.value.len()).then_some(values)
 }
 
-fn block(text: &str) -> Result<kitbag_policy::addresses::Block, Problem> {
-    use kitbag_policy::addresses::{Block, is_ipv4_within_ipv6};
+/// Reads blocks of addresses. Returns `None` if a mistake in one of them was reported.
+pub(in crate::resolve) fn blocks(
+    list: At<'_, Vec<Written<String>>>,
+    report: &mut Report,
+) -> Option<Vec<Block>> {
+    each(list, report, block)
+}
+
+fn block(text: &str) -> Result<Block, Problem> {
     let block: Block = match text.parse() {
         Ok(block) => block,
         Err(_) => {

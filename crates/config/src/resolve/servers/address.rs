@@ -20,6 +20,7 @@ use crate::read::file::Layer;
 use crate::report::text::listed_twice;
 use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
 use crate::resolve::context::Context;
+use crate::resolve::grants::http::blocks;
 
 /// The most words of a command line, and the most bytes of one.
 const WORDS: usize = 256;
@@ -38,7 +39,7 @@ pub(super) fn address(
     let url = at.inner(|table| table.url.as_ref());
     match (command, url) {
         (Some(command), None) => {
-            misplaced(name, at, &["secret", "headers"], "a process", report);
+            misplaced(name, at, &["secret", "headers", "addresses"], "a process", report);
             let process = process(context, at, command, warnings, report)?;
             Some(ServerAddress::Process(process))
         }
@@ -282,7 +283,9 @@ fn remote(
         }
         headers.push((key.value.clone(), value.clone()));
     }
-    Some(RemoteServer { url: url.value.clone(), secret: name, headers })
+    let addresses = at.inner(|table| table.addresses.as_ref());
+    let addresses = addresses.map_or(Some(Vec::new()), |at| blocks(at, report))?;
+    Some(RemoteServer { url: url.value.clone(), secret: name, headers, addresses })
 }
 
 /// Refuses a header that a request cannot have, or that belongs to the protocol.

@@ -1,6 +1,8 @@
 //! Servers of a workspace beyond `[ceiling.grants]`, which are off.
 
-use kitbag_policy::http::{HttpGrant, HttpRequest};
+use std::sync::Arc;
+
+use kitbag_policy::http::{HttpGrant, HttpGrants, HttpRequest};
 use kitbag_policy::server::{ServerAddress, ServerValue};
 use kitbag_policy::{
     Decision, Grants, Request, SecretGrant, SecretName, VariableGrant, VariableRequest, decide,
@@ -71,6 +73,15 @@ pub(super) fn beyond(
                 let entry = HttpGrant::allowing(&request).as_entry();
                 let include = include(&place, &entry);
                 return Some(format!("it sends requests to `{}`; {include}", remote.url));
+            }
+            let addresses = remote.addresses.clone();
+            let grant = HttpGrant { addresses, ..HttpGrant::allowing(&request) };
+            let own = HttpGrants { grants: vec![grant.into()], deny: Arc::default() };
+            if let Some(place) = of(HttpGrant::KEY)
+                && let Some((grant, "addresses")) = own.beyond(&ceiling.value.http.grants)
+            {
+                let include = include(&place, &grant.as_entry());
+                return Some(format!("it may connect to addresses in `addresses`; {include}"));
             }
         }
     }

@@ -6,5 +6,6 @@ pub(super) mod audit;
 pub(super) mod network;
 pub(super) mod output;
 pub(super) mod people;
+pub(super) mod registry;
 pub(super) mod secret_files;
 pub(super) mod secrets;

@@ -47,6 +47,8 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         secret_store: _,
         allowed_leaks: _,
         session_idle: _,
+        // Gives no access.
+        discovery: _,
         people: _,
         own_file: _,
         private: _,
@@ -68,6 +70,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         warnings: _,
         unmatched: _,
         absent: _,
+        registries: _,
     } = now;
     let mut changes = TrustChanges::default();
     for name in servers.keys().chain(then.servers.keys()).collect::<BTreeSet<_>>() {

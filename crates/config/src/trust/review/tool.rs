@@ -145,7 +145,7 @@ fn of_local(now: &LocalTool, then: &LocalTool, changes: &mut ToolChanges) {
     let held = |tool: &LocalTool| {
         let recorded = tool.recorded.as_ref()?;
         // Text for a person.
-        Some(LockedTool { version: None, origin: None, ..recorded.tool.clone() })
+        Some(LockedTool { version: None, origin: None, download: None, ..recorded.tool.clone() })
     };
     let is_recorded = recorded.is_some();
     if then.recorded.is_some() && (!is_recorded || held(now) != held(then) || *layer != then.layer)

@@ -1,0 +1,299 @@
+//! Signatures of artifacts: Sigstore bundles that refer to a manifest.
+
+use bytes::Bytes;
+use kitbag_base::ByteSize;
+use kitbag_base::text::shown;
+use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
+use serde::Deserialize;
+use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};
+use sigstore_verify::types::{Bundle, DerPublicKey, Sha256Hash, SignatureContent};
+use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
+
+use crate::digest::Sha256Digest;
+use crate::error::RegistryError;
+use crate::provider;
+use crate::push::referrers_tag;
+use crate::registry::{Content, MANIFEST_BYTES, Registry};
+use crate::web::Outgoing;
+
+/// The media type of a Sigstore bundle, and the type of its artifact.
+pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+/// The start of the types of all versions of bundles.
+const BUNDLE_TYPES: &str = "application/vnd.dev.sigstore.bundle";
+
+/// The statement of a signature. Source: cosign's "Bundle format for OCI artifacts".
+pub(crate) const SIGNED: &str = "https://sigstore.dev/cosign/sign/v1";
+
+/// Statements that count as a signature: that an artifact is signed, and that it was built. Other
+/// statements may say anything, such as that the artifact is vulnerable.
+const STATEMENTS: [&str; 2] = [SIGNED, "https://slsa.dev/provenance/v1"];
+
+/// The most bundles that are read, and the most bytes of each.
+const MOST_BUNDLES: usize = 16;
+const BUNDLE_BYTES: ByteSize = ByteSize::mib(1);
+
+/// Someone whose signature is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signer {
+    /// The holder of a key.
+    Key {
+        /// The name of the key for messages, such as the path of its file.
+        name: String,
+        /// The public key: DER of a `SubjectPublicKeyInfo`.
+        der: Vec<u8>,
+    },
+    /// An identity in a certificate of Sigstore.
+    Identity {
+        /// The e-mail address, or the URI of a workflow.
+        identity: String,
+        /// The URL of the service that authenticated the identity.
+        issuer: String,
+    },
+}
+
+/// The state of an artifact's signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signature {
+    /// There is no signature.
+    Unsigned,
+    /// There are signatures, but no signer is required, and none has a valid certificate.
+    Unknown,
+    /// A signer signed the artifact.
+    Signed {
+        /// The signer.
+        by: Signer,
+        /// True if the user config requires the signer.
+        is_required: bool,
+    },
+}
+
+/// The authorities that vouch for identities.
+#[derive(Clone, Debug)]
+pub struct TrustRoot(TrustedRoot);
+
+impl Signer {
+    /// Returns a short fingerprint of a key, for messages and records.
+    pub fn fingerprint(der: &[u8]) -> String {
+        Sha256Digest::of(der).hex()[..16].to_owned()
+    }
+}
+
+impl std::fmt::Display for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key { name, der } => {
+                write!(f, "key {} ({})", Self::fingerprint(der), shown(name))
+            }
+            Self::Identity { identity, issuer } => {
+                write!(f, "{} ({})", shown(identity), shown(issuer))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Signature {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unsigned => f.write_str("unsigned"),
+            Self::Unknown => f.write_str("signed by an unknown signer, which counts as unsigned"),
+            Self::Signed { by, is_required: true } => write!(f, "signed by {by}"),
+            Self::Signed { by, is_required: false } => {
+                write!(f, "signed by {by}, which your user config does not require")
+            }
+        }
+    }
+}
+
+impl TrustRoot {
+    /// Returns the root of the public Sigstore services that is part of this build.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Key`] if it cannot be read.
+    pub fn shipped() -> Result<Self, RegistryError> {
+        Self::parse("the trust root of this build", SIGSTORE_PRODUCTION_TRUSTED_ROOT)
+    }
+
+    /// Parses a trust root in Sigstore's JSON format.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Key`] names the file.
+    pub fn parse(name: &str, text: &str) -> Result<Self, RegistryError> {
+        let invalid = |error: &dyn ToString| {
+            RegistryError::Key(format!("{name} is not a trust root: {}", error.to_string()))
+        };
+        provider::install();
+        let root = TrustedRoot::from_json(text).map_err(|error| invalid(&error))?;
+        Verifier::new(&root).map_err(|error| invalid(&error))?;
+        Ok(Self(root))
+    }
+}
+
+impl Registry<'_> {
+    /// Returns the bundles that refer to a manifest, without verifying them.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError`] if they cannot be read. A registry without any has none.
+    pub fn bundles(&self, subject: Sha256Digest) -> Result<Vec<Bytes>, RegistryError> {
+        let is_bundle = |descriptor: &&Descriptor| {
+            let kind = descriptor.artifact_type().as_ref().map(ToString::to_string);
+            kind.is_none_or(|kind| kind.starts_with(BUNDLE_TYPES))
+        };
+        let referrers = self.referrers(subject)?;
+        let mut bundles = Vec::new();
+        for descriptor in referrers.iter().filter(is_bundle).take(MOST_BUNDLES) {
+            let digest = descriptor.digest().to_string().parse();
+            let digest =
+                digest.map_err(|error| RegistryError::invalid(self.url("referrers"), error))?;
+            let Content { url, bytes, .. } = self.manifest(None, Some(digest))?;
+            let manifest = ImageManifest::from_reader(&*bytes)
+                .map_err(|error| RegistryError::invalid(&*url, error))?;
+            let is_layer =
+                |layer: &&Descriptor| layer.media_type().to_string().starts_with(BUNDLE_TYPES);
+            if let Some(layer) = manifest.layers().iter().find(is_layer) {
+                bundles.push(self.layer(&url, layer, BUNDLE_BYTES)?);
+            }
+        }
+        Ok(bundles)
+    }
+
+    /// Returns the manifests that refer to another one: by the API for them, or by their tag.
+    fn referrers(&self, subject: Sha256Digest) -> Result<Vec<Descriptor>, RegistryError> {
+        let url = self.url(&format!("referrers/{subject}"));
+        let accept = vec![("accept", "application/vnd.oci.image.index.v1+json".to_owned())];
+        let answer = self.send(Outgoing {
+            method: "GET",
+            url: &url,
+            headers: accept,
+            body: None,
+            limit: MANIFEST_BYTES,
+            follows: false,
+        })?;
+        let (url, bytes) = match answer.status.as_u16() {
+            200 => (answer.url, answer.body),
+            // Registries without the API.
+            400 | 404 | 405 => match self.manifest(Some(&referrers_tag(subject)), None) {
+                Ok(content) => (content.url, content.bytes),
+                Err(RegistryError::NotFound { .. }) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            },
+            _ => {
+                let answer = answer.success(&self.host)?;
+                (answer.url, answer.body)
+            }
+        };
+        let index = ImageIndex::from_reader(&*bytes)
+            .map_err(|error| RegistryError::invalid(&*url, error))?;
+        Ok(index.manifests().clone())
+    }
+}
+
+/// Verifies the bundles of a manifest. `required` has lists of signers: each list must contain a
+/// signer who signed the manifest.
+///
+/// # Errors
+///
+/// [`RegistryError::Signature`] if a required signature is missing, with the reason for each bundle.
+pub fn verify(
+    name: &str,
+    manifest: Sha256Digest,
+    bundles: &[Bytes],
+    required: &[&[Signer]],
+    root: &TrustRoot,
+) -> Result<Signature, RegistryError> {
+    provider::install();
+    let verifier = Verifier::new(&root.0)
+        .map_err(|error| RegistryError::Key(format!("the trust root is not valid: {error}")))?;
+    let bundles: Vec<_> = bundles.iter().map(|bytes| read(bytes)).collect();
+    let mut signature = match bundles.is_empty() {
+        true => Signature::Unsigned,
+        false => Signature::Unknown,
+    };
+    for signers in required {
+        let mut problems = Vec::new();
+        let found = signers.iter().find(|signer| {
+            bundles.iter().any(|bundle| {
+                let verified = bundle
+                    .as_ref()
+                    .map_err(Clone::clone)
+                    .and_then(|bundle| is_signed(&verifier, bundle, manifest, signer));
+                verified.map_err(|problem| problems.push(problem)).is_ok()
+            })
+        });
+        let Some(by) = found else {
+            let signers: Vec<_> = signers.iter().map(ToString::to_string).collect();
+            problems.dedup();
+            let problem = match problems.is_empty() {
+                true => "it is unsigned".to_owned(),
+                false => problems.join("; "),
+            };
+            return Err(RegistryError::Signature(format!(
+                "`{}` must be signed by {}, as your user config requires, but {problem}",
+                shown(name),
+                signers.join(" or ")
+            )));
+        };
+        signature = Signature::Signed { by: by.clone(), is_required: true };
+    }
+    if signature == Signature::Unknown {
+        let known = bundles.iter().flatten().find_map(|it| identity(&verifier, it, manifest));
+        if let Some(by) = known {
+            signature = Signature::Signed { by, is_required: false };
+        }
+    }
+    Ok(signature)
+}
+
+/// Parses a bundle with a statement that counts as a signature.
+fn read(bytes: &[u8]) -> Result<Bundle, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Statement {
+        predicate_type: String,
+    }
+    let text = str::from_utf8(bytes).map_err(|_| "its signature is not text".to_owned())?;
+    let bundle = Bundle::from_json(text)
+        .map_err(|error| format!("its signature is not a Sigstore bundle: {error}"))?;
+    if let SignatureContent::DsseEnvelope(envelope) = &bundle.content {
+        let statement: Statement = serde_json::from_slice(envelope.payload.as_bytes())
+            .map_err(|error| format!("its signature has no statement: {error}"))?;
+        if !STATEMENTS.contains(&&*statement.predicate_type) {
+            let kind = shown(&statement.predicate_type).to_string();
+            return Err(format!("the statement `{kind}` is not a signature"));
+        }
+    }
+    Ok(bundle)
+}
+
+fn is_signed(
+    verifier: &Verifier,
+    bundle: &Bundle,
+    manifest: Sha256Digest,
+    signer: &Signer,
+) -> Result<(), String> {
+    let digest = Sha256Hash::new(manifest.0);
+    let verified = match signer {
+        Signer::Key { der, .. } => {
+            // The key itself is trusted, so no log needs to prove when it was used.
+            let key = DerPublicKey::new(der.clone());
+            let policy = PublicKeyVerificationPolicy::new(key).skip_tlog_unsafe();
+            verifier.verify(digest, bundle, &policy)
+        }
+        Signer::Identity { identity, issuer } => {
+            let policy = VerificationPolicy::new(identity.as_str(), issuer.as_str());
+            verifier.verify(digest, bundle, &policy)
+        }
+    };
+    verified.map(drop).map_err(|error| format!("a signature is not valid: {error}"))
+}
+
+/// Returns the identity in a valid certificate.
+fn identity(verifier: &Verifier, bundle: &Bundle, manifest: Sha256Digest) -> Option<Signer> {
+    let policy = VerificationPolicy::any_identity();
+    let verified = verifier.verify(Sha256Hash::new(manifest.0), bundle, &policy).ok()?;
+    let identity = verified.identity()?.as_str().to_owned();
+    Some(Signer::Identity { identity, issuer: verified.issuer()?.to_owned() })
+}

@@ -1,0 +1,65 @@
+;; A skill that reads its input as a list of calls of host functions. A byte is two letters, of which
+;; the lower four bits count.
+(module
+  (import "blufio" "log" (func $log (param i32 i32 i32)))
+  (import "blufio" "get_input_len" (func $get_input_len (result i32)))
+  (import "blufio" "get_input" (func $get_input (param i32)))
+  (import "blufio" "set_output" (func $set_output (param i32 i32)))
+  (import "blufio" "http_request" (func $http_request (param i32 i32 i32 i32 i32) (result i32)))
+  (import "blufio" "read_file" (func $read_file (param i32 i32 i32 i32) (result i32)))
+  (import "blufio" "write_file" (func $write_file (param i32 i32 i32 i32) (result i32)))
+  (import "blufio" "get_env" (func $get_env (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  ;; At 233 * 257, 234 * 257 and 235 * 257.
+  (data (i32.const 59881) "/data/in.txt")
+  (data (i32.const 60138) "http://127.0.0.1/")
+  (data (i32.const 60395) "KEY")
+  (global $at (mut i32) (i32.const 0))
+  (global $end (mut i32) (i32.const 0))
+  (func $nibble (result i32)
+    (local $value i32)
+    (local.set $value (i32.and (i32.load8_u (global.get $at)) (i32.const 15)))
+    (global.set $at (i32.add (global.get $at) (i32.const 1)))
+    (local.get $value))
+  (func $byte (result i32)
+    (i32.or (i32.shl (call $nibble) (i32.const 4)) (call $nibble)))
+  ;; A number: small, a multiple of 257, at the end of the memory, or any.
+  (func $number (result i32)
+    (local $kind i32)
+    (local.set $kind (i32.and (call $nibble) (i32.const 3)))
+    (if (i32.eq (local.get $kind) (i32.const 0)) (then (return (call $byte))))
+    (if (i32.eq (local.get $kind) (i32.const 1))
+      (then (return (i32.mul (call $byte) (i32.const 257)))))
+    (if (i32.eq (local.get $kind) (i32.const 2))
+      (then (return (i32.add (call $byte) (i32.const 65408)))))
+    (i32.or
+      (i32.or (i32.shl (call $byte) (i32.const 24)) (i32.shl (call $byte) (i32.const 16)))
+      (i32.or (i32.shl (call $byte) (i32.const 8)) (call $byte))))
+  (func $step
+    (local $call i32)
+    (local.set $call (i32.and (call $nibble) (i32.const 7)))
+    (if (i32.eq (local.get $call) (i32.const 0))
+      (then (call $log (call $number) (call $number) (call $number))))
+    (if (i32.eq (local.get $call) (i32.const 1)) (then (drop (call $get_input_len))))
+    (if (i32.eq (local.get $call) (i32.const 2)) (then (call $get_input (call $number))))
+    (if (i32.eq (local.get $call) (i32.const 3))
+      (then (call $set_output (call $number) (call $number))))
+    (if (i32.eq (local.get $call) (i32.const 4))
+      (then (drop (call $http_request
+        (call $number) (call $number) (call $number) (call $number) (call $number)))))
+    (if (i32.eq (local.get $call) (i32.const 5))
+      (then (drop (call $read_file
+        (call $number) (call $number) (call $number) (call $number)))))
+    (if (i32.eq (local.get $call) (i32.const 6))
+      (then (drop (call $write_file
+        (call $number) (call $number) (call $number) (call $number)))))
+    (if (i32.eq (local.get $call) (i32.const 7))
+      (then (drop (call $get_env
+        (call $number) (call $number) (call $number) (call $number))))))
+  (func (export "run")
+    (global.set $end (call $get_input_len))
+    (if (i32.gt_u (global.get $end) (i32.const 50000)) (then (return)))
+    (call $get_input (i32.const 0))
+    (loop $next
+      (if (i32.lt_u (global.get $at) (global.get $end))
+        (then (call $step) (br $next))))))

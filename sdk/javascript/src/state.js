@@ -1,0 +1,2 @@
+/** The current run. Each run has its own instance of the component. */
+export const state = { answers: {}, root: '/' };

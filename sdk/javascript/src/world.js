@@ -1,0 +1,1 @@
+export { describe, run } from './tool.js';

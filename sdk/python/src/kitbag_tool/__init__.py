@@ -1,0 +1,22 @@
+"""Write tools for kitbag in Python.
+
+```python
+from kitbag_tool import ask, tool
+
+
+@tool
+def greet(name: str | None = None) -> str:
+    \"\"\"Greet a person.
+
+    Args:
+        name: Name of the person
+    \"\"\"
+    return f"Hello, {name or ask.text('name', 'Who?')}!"
+```
+"""
+
+from . import ask, config, http, report, storage, tools
+from .outcome import ToolError
+from .registry import tool
+
+__all__ = ["ToolError", "ask", "config", "http", "report", "storage", "tool", "tools"]

@@ -1,0 +1,3 @@
+module my-tool
+
+go 1.24
