@@ -12,8 +12,8 @@ use kitbag::base::json::{self, JsonBudget};
 use kitbag::base::text::{is_hidden, printable, shown};
 use kitbag::contract::{Action, Limits};
 use kitbag::host::{
-    Call, Completion, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering, RunContext,
-    inspect_file,
+    Call, Completion, Component, ComponentBytes, ComponentSource, Host, HostOptions, Metering,
+    RunContext, inspect_file,
 };
 use kitbag::policy::{Access, DirectoryGrant, Grants};
 use kitbag::{Arguments, CallContext, Invocation, Kitbag, NoAnswers, Outcome};

@@ -92,15 +92,6 @@ enum Command {
     Update(commands::consent::update::Args),
     /// Remove an added tool
     Remove(commands::consent::remove::Args),
-    /// Sign in to a remote MCP server, with a browser
-    ///
-    /// The tokens are in the secret store. kitbag sends them to this server only, refreshes them
-    /// when they expire, and revokes them with `kitbag logout`.
-    #[cfg(feature = "servers")]
-    Login(commands::consent::login::Args),
-    /// Revoke and delete the sign-in to a remote MCP server
-    #[cfg(feature = "servers")]
-    Logout(commands::consent::logout::Args),
     /// Find tools in an index
     ///
     /// An index is a JSON file, or an artifact in a registry that contains it. An artifact must be
@@ -111,6 +102,15 @@ enum Command {
     /// The artifact has the layout of the CNCF for Wasm, which other programs also read. The command
     /// prints the digest, by which other people can pin it.
     Push(commands::registry::push::Args),
+    /// Sign in to a remote MCP server, with a browser
+    ///
+    /// The tokens are in the secret store. kitbag sends them to this server only, refreshes them
+    /// when they expire, and revokes them with `kitbag logout`.
+    #[cfg(feature = "servers")]
+    Login(commands::consent::login::Args),
+    /// Revoke and delete the sign-in to a remote MCP server
+    #[cfg(feature = "servers")]
+    Logout(commands::consent::logout::Args),
     /// Write a built-in tool as a local tool
     ///
     /// The command writes the component, and a manifest with its grants. In .kitbag/tools, the
@@ -276,12 +276,12 @@ fn run(cli: Cli) -> Exit {
         Command::Add(args) => args.run(global),
         Command::Update(args) => args.run(global),
         Command::Remove(args) => args.run(global),
+        Command::Search(args) => args.run(global),
+        Command::Push(args) => args.run(global),
         #[cfg(feature = "servers")]
         Command::Login(args) => args.run(&global),
         #[cfg(feature = "servers")]
         Command::Logout(args) => args.run(&global),
-        Command::Search(args) => args.run(global),
-        Command::Push(args) => args.run(global),
         Command::Eject(args) => args.run(global),
         Command::Inspect(args) => args.run(&global),
         Command::Check(args) => args.run(global),

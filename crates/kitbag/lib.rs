@@ -40,9 +40,9 @@ mod requests;
 mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
+mod tool_config;
 #[cfg(feature = "servers")]
 mod sign_in_store;
-mod tool_config;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -79,6 +79,8 @@ pub use kitbag_secrets as secrets;
 pub use kitbag_secrets::store as secret_store;
 #[cfg(feature = "servers")]
 pub use kitbag_servers as servers;
+#[cfg(feature = "servers")]
+pub use sign_in_store::sign_in_store;
 pub use kitbag_state::audit;
 pub use kitbag_state::trust;
 pub use kitbag_toolbox::{
@@ -91,9 +93,9 @@ pub use program_servers::AddServerError;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
+pub use tool_config::ToolConfig;
 #[cfg(feature = "servers")]
 pub use sign_in_store::sign_in_store;
-pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.

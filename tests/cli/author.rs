@@ -72,13 +72,15 @@ impl Author {
     }
 }
 
-
 #[test]
 fn new_projects_never_replace_files() {
     let author = Author::new();
     author.file("taken/a.txt", "mine");
     let refused = author.run("", &["new", "taken"]);
-    assert_eq!((refused.code, &*refused.stderr), (2, "error: `taken` exists already and is not empty\n"));
+    assert_eq!(
+        (refused.code, &*refused.stderr),
+        (2, "error: `taken` exists already and is not empty\n")
+    );
     assert_eq!(fs::read_dir(author.workspace.path("taken")).unwrap().count(), 1);
     fs::create_dir(author.workspace.path("empty")).unwrap();
     author.run("", &["new", "empty"]).success();
@@ -94,7 +96,10 @@ fn new_projects_never_replace_files() {
 fn authors_run_their_builds_without_a_variable() {
     let author = Author::new();
     author.project("probe");
-    assert_eq!(author.run("word-count", &["run", "word_count", "do=echo", "text=a"]).success(), "a\n");
+    assert_eq!(
+        author.run("word-count", &["run", "word_count", "do=echo", "text=a"]).success(),
+        "a\n"
+    );
     // Another component, without `kitbag trust`.
     author.cargo_builds("echo");
     author.run("word-count", &["build"]).success();
@@ -112,7 +117,7 @@ fn builds_trust_only_the_built_component() {
     let author = Author::new();
     author.project("probe");
     let echo = ["run", "word_count", "do=echo", "text=a"];
-    // A grant that nobody trusted.
+    // A grant that was not trusted.
     let config = "word-count/.kitbag/config.toml";
     let own = fs::read_to_string(author.workspace.path(config)).unwrap();
     author.file(config, &own.replace("example.com", "other.example"));
@@ -186,10 +191,7 @@ fn builds_warn_of_sockets() {
     author.run("", &["new", "word-count"]).success();
     author.cargo_builds("probe");
     let built = author.run("word-count", &["build"]);
-    assert!(
-        built.stderr.contains("warning: the component `word_count` uses sockets"),
-        "{built:?}"
-    );
+    assert!(built.stderr.contains("warning: the component `word_count` uses sockets"), "{built:?}");
     let built = author.run("word-count", &["build", "--json"]).json();
     assert_eq!(built["tools"][0]["name"], "word_count");
     assert_eq!(built["tools"][0]["warnings"].as_array().unwrap().len(), 1);
@@ -216,7 +218,7 @@ probe {"do":"write","path":"notes.txt","text":"x"}
 
 grant write
 probe {"do":"write","path":"new.txt","text":"x"}
-= write new.txt: 1 bytes
+= write new.txt: 1 byte
 
 # Other files, variables and preopens do not exist.
 probe {"do":"read","path":"secret.txt"}
@@ -243,7 +245,7 @@ fn requests_of_cases_have_only_recorded_responses() {
         "word-count/cases.txt",
         r#"http GET https://example.com/a 200 {"a":1}
 request {"url":"https://example.com/a"}
-= {"status":200,"headers":[["content-type","application/json"],["content-length","7"],["connection","close"]],"body":"{\"a\":1}"}
+= {"body":"{\"a\":1}","headers":[["content-type","application/json"],["content-length","7"]],"status":200}
 request {"url":"https://example.com/b"}
 request {"url":"https://other.example/"}
 "#,
@@ -253,7 +255,9 @@ request {"url":"https://other.example/"}
     let failed = test["failed"].as_array().unwrap();
     assert_eq!(failed.len(), 2, "{test:#}");
     for failure in failed {
-        assert!(failure["difference"].to_string().contains("denied"), "{failure:#}");
+        assert!(failure["difference"].to_string().contains("HttpRequestDenied"), "{failure:#}");
+        let note = failure["notes"][0].as_str().unwrap();
+        assert!(note.starts_with("no response is recorded for this request: "), "{failure:#}");
     }
 }
 
@@ -344,7 +348,7 @@ fn new_rust_projects_build_and_pass_their_cases() {
     assert_eq!((test.code, &*test.stdout), (0, "6 passed, 0 failed\n"), "{test:?}");
     let described = author.run("word-count", &["describe", "word_count", "--json"]).json();
     assert_eq!(
-        described["inputSchema"]["properties"],
+        described["inputSchema"]["value"]["properties"],
         json!({
             "path": { "description": "File, relative to the workspace.", "type": "string" },
             "url": { "description": "URL to read instead of a file.", "type": "string" },

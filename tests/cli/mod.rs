@@ -16,6 +16,7 @@ mod importing;
 mod local_tools;
 mod mcp_config;
 mod output;
+mod registry;
 mod save;
 mod sections;
 mod sign_in;

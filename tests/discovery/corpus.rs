@@ -40,11 +40,27 @@ pub(crate) fn tools() -> Vec<CorpusTool> {
                 let with_id = format!("{id}, {parameters}");
                 let many = plural(noun);
                 for (name, description, parameters) in [
-                    (format!("list_{many}"), format!("Lists the {} in {title}", plural(&words)), "limit, cursor"),
+                    (
+                        format!("list_{many}"),
+                        format!("Lists the {} in {title}", plural(&words)),
+                        "limit, cursor",
+                    ),
                     (format!("get_{noun}"), format!("Returns one {words} by its id: {text}"), &id),
-                    (format!("create_{noun}"), format!("Creates a {words} in {title}: {text}"), parameters),
-                    (format!("update_{noun}"), format!("Changes fields of a {words} in {title}"), &with_id),
-                    (format!("delete_{noun}"), format!("Deletes a {words} from {title} for good"), &id),
+                    (
+                        format!("create_{noun}"),
+                        format!("Creates a {words} in {title}: {text}"),
+                        parameters,
+                    ),
+                    (
+                        format!("update_{noun}"),
+                        format!("Changes fields of a {words} in {title}"),
+                        &with_id,
+                    ),
+                    (
+                        format!("delete_{noun}"),
+                        format!("Deletes a {words} from {title} for good"),
+                        &id,
+                    ),
                 ] {
                     tools.push(tool(service, style, &name, &description, parameters));
                 }

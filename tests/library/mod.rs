@@ -3,5 +3,7 @@
 mod bytes;
 mod calls;
 mod embedding;
+mod mcp_servers;
 mod native;
 mod server;
+mod tool_config;

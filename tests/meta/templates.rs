@@ -95,7 +95,8 @@ fn the_vendored_sdk_has_the_same_dependencies() {
     assert_eq!(feature(&vendored).trim(), feature(&own).trim());
     for (name, own) in own["dependencies"].as_table().unwrap() {
         let is_inherited = own.get("workspace").is_some();
-        let expected = if is_inherited { &workspace["workspace"]["dependencies"][name] } else { own };
+        let expected =
+            if is_inherited { &workspace["workspace"]["dependencies"][name] } else { own };
         let found = vendored["dependencies"][name].to_string();
         assert_eq!(found.trim(), expected.to_string().trim(), "{name}");
     }

@@ -63,8 +63,8 @@ pub use config::{
     NameResolution, NamedContent, Network, Output, Parameter, ParameterType, Parameters, Person,
     PersonName, PersonNameError, Recorded, RecordedServer, Registries, RegistryRule, RootFile,
     ScreenAction, Screening, ScriptTool, Secret, SecretStore, SecretStoreKind, ServerTool,
-    Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, address_words, confinement_words,
-    secret_destinations, server_tool_name, set_secret_command,
+    Template, ToolApproval, ToolRate, ToolSource, Topic, Trust, USER_SKILLS, WORKSPACE_SKILLS,
+    address_words, confinement_words, secret_destinations, server_tool_name, set_secret_command,
 };
 pub use format::parse::dismantle;
 pub use format::schema::{json_schema, json_schema_text};

@@ -64,11 +64,7 @@ impl Registry<'_> {
     ///
     /// [`RegistryError`] if there is no component, or not exactly one, or if content does not have
     /// the digest and the size in the manifest.
-    pub fn artifact(
-        &self,
-        pulled: &Pulled,
-        limit: ByteSize,
-    ) -> Result<Artifact, RegistryError> {
+    pub fn artifact(&self, pulled: &Pulled, limit: ByteSize) -> Result<Artifact, RegistryError> {
         let layers = pulled.manifest.layers();
         if layers.len() > MOST_LAYERS {
             let problem = format!("has more than {MOST_LAYERS} layers");

@@ -69,7 +69,10 @@ impl Index {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(invalid(error.to_string())),
                 None => {
-                    return Err(invalid(format!("`{}` is not a reference", shown(&tool.reference))));
+                    return Err(invalid(format!(
+                        "`{}` is not a reference",
+                        shown(&tool.reference)
+                    )));
                 }
             }
         }
@@ -112,9 +115,10 @@ impl Registry<'_> {
             layer.media_type().to_string() == INDEX_TYPE
                 || layers.len() == 1 && title(layer).is_some_and(|name| name.ends_with(".json"))
         };
-        let layer = layers.iter().find(is_index).ok_or_else(|| {
-            RegistryError::invalid(&*pulled.url, "it contains no index of tools")
-        })?;
+        let layer = layers
+            .iter()
+            .find(is_index)
+            .ok_or_else(|| RegistryError::invalid(&*pulled.url, "it contains no index of tools"))?;
         let bytes = self.layer(&pulled.url, layer, MOST_BYTES)?;
         Index::parse(&pulled.url, &bytes)
     }

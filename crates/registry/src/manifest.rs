@@ -69,7 +69,9 @@ fn choose(manifests: &[Descriptor]) -> Option<&Descriptor> {
     let rank = |descriptor: &&Descriptor| match descriptor.platform() {
         None => Some(1),
         Some(platform) if matches!(platform.architecture(), Arch::Wasm) => Some(3),
-        Some(platform) if *platform.architecture() == Arch::Amd64 && *platform.os() == Os::Linux => {
+        Some(platform)
+            if *platform.architecture() == Arch::Amd64 && *platform.os() == Os::Linux =>
+        {
             Some(2)
         }
         Some(platform) if platform.os().to_string() == "unknown" => None,

@@ -128,7 +128,10 @@ impl Web {
             None => (oci_registry, oci_namespace_prefix),
         };
         let registry = registry.ok_or_else(|| {
-            RegistryError::invalid(&*url, "it names no OCI registry, the only kind that is supported")
+            RegistryError::invalid(
+                &*url,
+                "it names no OCI registry, the only kind that is supported",
+            )
         })?;
         let prefix = prefix.unwrap_or_default();
         let tag = package.version.replace('+', "_");
@@ -145,8 +148,6 @@ impl fmt::Display for PackageName {
 }
 
 fn is_word(word: &str) -> bool {
-    // A name of one letter could be the drive of a path.
-    word.len() > 1
-        && word.starts_with(|first: char| first.is_ascii_lowercase())
+    word.starts_with(|first: char| first.is_ascii_lowercase())
         && word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }

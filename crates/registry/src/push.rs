@@ -147,8 +147,7 @@ impl Registry<'_> {
                 "annotations": artifact.annotations,
             }));
         }
-        let index =
-            json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests });
+        let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests });
         let index = Bytes::from(index.to_string());
         self.put_manifest(&referrers_tag(subject), INDEX_TYPE, index).map(drop)
     }
@@ -238,8 +237,7 @@ pub(crate) fn referrers_tag(subject: Sha256Digest) -> String {
 
 fn descriptor(media_type: &str, bytes: &Bytes, title: Option<&str>) -> Value {
     let digest = Sha256Digest::of(bytes).to_string();
-    let mut value =
-        json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() });
+    let mut value = json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() });
     if let Some(title) = title {
         value["annotations"] = json!({ TITLE: title });
     }

@@ -176,8 +176,7 @@ impl FromStr for OciReference {
         let (rest, digest) = match rest.split_once('@') {
             None => (rest, None),
             Some((rest, digest)) => {
-                let failed =
-                    |source| ReferenceError::Digest { text: digest.to_owned(), source };
+                let failed = |source| ReferenceError::Digest { text: digest.to_owned(), source };
                 (rest, Some(digest.parse().map_err(failed)?))
             }
         };

@@ -105,8 +105,14 @@ impl<'a> Registry<'a> {
         let reference = text.as_deref().or(tag).unwrap_or("latest");
         let url = self.url(&format!("manifests/{reference}"));
         let accept = vec![("accept", MANIFEST_TYPES.to_owned())];
-        let outgoing =
-            Outgoing { method: "GET", url: &url, headers: accept, body: None, limit: MANIFEST_BYTES, follows: false };
+        let outgoing = Outgoing {
+            method: "GET",
+            url: &url,
+            headers: accept,
+            body: None,
+            limit: MANIFEST_BYTES,
+            follows: false,
+        };
         let answer = self.send(outgoing)?.success(&self.host)?;
         let media_type = answer.header("content-type").map(str::to_owned);
         let declared = answer.header("docker-content-digest").and_then(|it| it.parse().ok());
@@ -130,8 +136,14 @@ impl<'a> Registry<'a> {
             let problem = format!("has {size}, but may have at most {limit}");
             return Err(RegistryError::Size { url, problem });
         }
-        let outgoing =
-            Outgoing { method: "GET", url: &url, headers: Vec::new(), body: None, limit: size, follows: false };
+        let outgoing = Outgoing {
+            method: "GET",
+            url: &url,
+            headers: Vec::new(),
+            body: None,
+            limit: size,
+            follows: false,
+        };
         let answer = self.send(outgoing)?.success(&self.host)?;
         if answer.body.len() as u64 != size {
             let problem =
@@ -167,7 +179,8 @@ impl<'a> Registry<'a> {
         if !answer.status.is_redirection() || outgoing.method != "GET" {
             return Ok(answer);
         }
-        let invalid = || RegistryError::invalid(outgoing.url, "it redirects to something that is not a URL");
+        let invalid =
+            || RegistryError::invalid(outgoing.url, "it redirects to something that is not a URL");
         let location = answer.header("location").ok_or_else(invalid)?;
         let base = Url::parse(outgoing.url).map_err(|_| invalid())?;
         let target: String = base.join(location).map_err(|_| invalid())?.into();

@@ -4,16 +4,17 @@ use bytes::Bytes;
 use kitbag_base::ByteSize;
 use kitbag_base::text::shown;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
-use serde::Deserialize;
+use sigstore_verify::crypto::{KeyAlgorithm, verify_signature};
 use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};
-use sigstore_verify::types::{Bundle, DerPublicKey, Sha256Hash, SignatureContent};
-use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
+use sigstore_verify::types::{Bundle, DerPublicKey, Sha256Hash, SignatureContent, Statement};
+use sigstore_verify::{VerificationPolicy, Verifier};
 
 use crate::digest::Sha256Digest;
 use crate::error::RegistryError;
 use crate::provider;
 use crate::push::referrers_tag;
 use crate::registry::{Content, MANIFEST_BYTES, Registry};
+use crate::signing::STATEMENT_TYPE;
 use crate::web::Outgoing;
 
 /// The media type of a Sigstore bundle, and the type of its artifact.
@@ -249,11 +250,6 @@ pub fn verify(
 
 /// Parses a bundle with a statement that counts as a signature.
 fn read(bytes: &[u8]) -> Result<Bundle, String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Statement {
-        predicate_type: String,
-    }
     let text = str::from_utf8(bytes).map_err(|_| "its signature is not text".to_owned())?;
     let bundle = Bundle::from_json(text)
         .map_err(|error| format!("its signature is not a Sigstore bundle: {error}"))?;
@@ -274,20 +270,38 @@ fn is_signed(
     manifest: Sha256Digest,
     signer: &Signer,
 ) -> Result<(), String> {
-    let digest = Sha256Hash::new(manifest.0);
     let verified = match signer {
-        Signer::Key { der, .. } => {
-            // The key itself is trusted, so no log needs to prove when it was used.
-            let key = DerPublicKey::new(der.clone());
-            let policy = PublicKeyVerificationPolicy::new(key).skip_tlog_unsafe();
-            verifier.verify(digest, bundle, &policy)
-        }
+        Signer::Key { der, .. } => is_signed_with(der, bundle, manifest),
         Signer::Identity { identity, issuer } => {
             let policy = VerificationPolicy::new(identity.as_str(), issuer.as_str());
-            verifier.verify(digest, bundle, &policy)
+            let verified = verifier.verify(Sha256Hash::new(manifest.0), bundle, &policy);
+            verified.map(drop).map_err(|error| error.to_string())
         }
     };
-    verified.map(drop).map_err(|error| format!("a signature is not valid: {error}"))
+    verified.map_err(|problem| format!("a signature is not valid: {problem}"))
+}
+
+/// Verifies the statement of a bundle with a key. The key itself is trusted, so no log and no
+/// authority for timestamps needs to prove when it was used. `Verifier` requires one of them.
+fn is_signed_with(der: &[u8], bundle: &Bundle, manifest: Sha256Digest) -> Result<(), String> {
+    let SignatureContent::DsseEnvelope(envelope) = &bundle.content else {
+        return Err("it is not a statement about an artifact".to_owned());
+    };
+    if envelope.payload_type != STATEMENT_TYPE {
+        return Err(format!("it has the type `{}`", shown(&envelope.payload_type)));
+    }
+    let key = DerPublicKey::new(der.to_vec());
+    let scheme = KeyAlgorithm::from_spki(&key).map_err(|error| error.to_string())?;
+    let scheme = scheme.default_signing_scheme();
+    verify_signature(&key, &envelope.pae(), &envelope.signature.sig, scheme)
+        .map_err(|error| error.to_string())?;
+    let statement: Statement =
+        serde_json::from_slice(envelope.payload.as_bytes()).map_err(|error| error.to_string())?;
+    let is_about = statement.matches_sha256(&Sha256Hash::new(manifest.0));
+    match statement.type_ == Statement::TYPE_V1 && is_about {
+        true => Ok(()),
+        false => Err("it is about another artifact".to_owned()),
+    }
 }
 
 /// Returns the identity in a valid certificate.

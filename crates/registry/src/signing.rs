@@ -23,7 +23,7 @@ use crate::signature::{BUNDLE_TYPE, SIGNED, Signer};
 const FILE_BYTES: u64 = 64 << 10;
 
 /// The type of statements in bundles.
-const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
+pub(crate) const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 
 /// The start of a public P-256 key in DER, before its point. Source: RFC 5480.
 const P256_PREFIX: [u8; 26] = [

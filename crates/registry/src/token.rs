@@ -79,9 +79,8 @@ fn fetch(
                 ("client_id", "kitbag"),
                 ("refresh_token", token.as_str()),
             ]);
-            let body = url::form_urlencoded::Serializer::new(String::new())
-                .extend_pairs(&form)
-                .finish();
+            let body =
+                url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&form).finish();
             headers.push(("content-type", "application/x-www-form-urlencoded".to_owned()));
             ("POST", Some(Bytes::from(body)))
         }

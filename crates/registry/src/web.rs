@@ -11,9 +11,7 @@ use kitbag_base::text::shown;
 use kitbag_http::{
     Account, CallLimits, Client, OutgoingBody, RequestError, RequestTimes, Requests,
 };
-use kitbag_policy::http::{
-    Headers, Host, HttpGrant, HttpGrants, HttpRequest, Methods, UrlPattern,
-};
+use kitbag_policy::http::{Headers, Host, HttpGrant, HttpGrants, HttpRequest, Methods, UrlPattern};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::runtime::{Builder, Runtime};
@@ -138,18 +136,17 @@ impl Web {
             Some(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
             None => http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync(),
         };
-        let request =
-            request.body(body).map_err(|error| RegistryError::invalid(url, error))?;
-        let times = RequestTimes {
-            connect: Some(CONNECT),
-            first_byte: None,
-            between_bytes: Some(BETWEEN),
-        };
+        let request = request.body(body).map_err(|error| RegistryError::invalid(url, error))?;
+        let times =
+            RequestTimes { connect: Some(CONNECT), first_byte: None, between_bytes: Some(BETWEEN) };
         self.runtime.block_on(async {
             let response = requests.send(url, request, times).await.map_err(failed)?;
             let (parts, mut body) = response.into_parts();
             let (mut bytes, mut hash) = (Vec::new(), Sha256::new());
-            while let Some(frame) = body.frame().await {
+            // An answer to `HEAD` has no body.
+            while method != "HEAD"
+                && let Some(frame) = body.frame().await
+            {
                 let frame = frame.map_err(failed)?;
                 let Some(data) = frame.data_ref() else { continue };
                 if bytes.len() as u64 + data.len() as u64 > limit {
@@ -223,12 +220,7 @@ fn check_private(target: &Host, host: &str, access: Access) -> Result<(), Regist
 
 /// Returns the grants of one request: everything at the registry, and reading from any public host
 /// that it redirects to.
-fn grants(
-    host: &str,
-    access: Access,
-    (limit, sent): (u64, u64),
-    follow: u8,
-) -> Option<HttpGrants> {
+fn grants(host: &str, access: Access, (limit, sent): (u64, u64), follow: u8) -> Option<HttpGrants> {
     let common = |pattern: &str| {
         let url = UrlPattern::parse(pattern).ok()?;
         Some(HttpGrant {

@@ -165,11 +165,7 @@ fn refused(server: &ServerName, reason: &str) -> ServerError {
 }
 
 /// Sends a request for each resource to a server with sessions, which reports its lists unasked.
-async fn subscribe_each(
-    name: &ServerName,
-    connection: &Connection,
-    subscriptions: &Subscriptions,
-) {
+async fn subscribe_each(name: &ServerName, connection: &Connection, subscriptions: &Subscriptions) {
     let (peer, mut entries) = (&connection.peer, subscriptions.0.subscribe());
     let (mut sent, mut refused_uris) = (BTreeSet::new(), BTreeSet::new());
     loop {

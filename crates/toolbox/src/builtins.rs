@@ -6,6 +6,7 @@ pub(crate) mod knowledge;
 mod knowledge_block;
 pub(crate) mod learn;
 pub(crate) mod python;
+pub(crate) mod skills;
 pub(crate) mod time;
 
 pub use eject::Ejected;

@@ -289,12 +289,8 @@ mod tests {
         let schema = serde_json::json!({
             "properties": { "zone": { "enum": ["Paris"], "description": "The local hour" } },
         });
-        let tool = SearchedTool {
-            name: "a",
-            title: None,
-            description: None,
-            input_schema: &schema,
-        };
+        let tool =
+            SearchedTool { name: "a", title: None, description: None, input_schema: &schema };
         let index = SearchIndex::new([tool]);
         for query in ["zone", "paris", "hours"] {
             assert_eq!(index.search(query, 5), [0], "{query}");
@@ -307,12 +303,8 @@ mod tests {
         for _ in 0..100 {
             schema = serde_json::json!({ "items": schema });
         }
-        let tool = SearchedTool {
-            name: "a",
-            title: None,
-            description: None,
-            input_schema: &schema,
-        };
+        let tool =
+            SearchedTool { name: "a", title: None, description: None, input_schema: &schema };
         let index = SearchIndex::new([tool]);
         let query: String = (0..100_000).map(|number| format!("w{number} ")).collect();
         assert_eq!(index.search(&query, 5), Vec::<usize>::new());

@@ -19,6 +19,7 @@ mod sources;
 pub use audit::ClientName;
 pub use builtins::knowledge::{KnowledgePrompt, Subjects};
 pub use builtins::learn::TOPIC_GUEST_PATH;
+pub use builtins::skills::{Skill, SkillFile, Skills};
 pub use builtins::{Builtin, Ejected};
 pub use call::caller::Caller;
 pub use call::context::{

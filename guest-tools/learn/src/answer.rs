@@ -163,13 +163,13 @@ pub(crate) fn prompt(files: &impl Files, topic: &Topic, catalog: &Catalog) -> St
     }
 }
 
-/// Writes the names of the listed subjects as JSON: `subjects` has the slugs, and `left_out` the
-/// number of subjects that did not fit.
-pub(crate) fn names(topic: &Topic, catalog: &Catalog) -> String {
+/// Writes a name of each listed subject as JSON: `subjects` has the slugs or paths, and `left_out`
+/// the number of subjects that did not fit.
+pub(crate) fn names(topic: &Topic, catalog: &Catalog, name: impl Fn(&Subject) -> &str) -> String {
     const FRAME_BYTES: usize = "{\"subjects\":[],\"left_out\":1000000}".len();
     let mut room = topic.output_bytes.saturating_sub(FRAME_BYTES);
     let listed = catalog.subjects.iter().filter(|subject| !subject.hidden && !subject.disabled);
-    let slugs: Vec<&str> = listed.map(|subject| subject.slug.as_str()).collect();
+    let slugs: Vec<&str> = listed.map(name).collect();
     let fits = |slug: &&&str| {
         let bytes = json!(slug).to_string().len() + ",".len();
         let fits = bytes <= room;

@@ -44,6 +44,8 @@ pub(crate) enum View {
     Prompt,
     /// The names of the subjects, for the host.
     Names,
+    /// The paths of the subjects, for the host.
+    Paths,
 }
 
 /// A topic that the host resolved, with its part of the configuration.
@@ -107,7 +109,8 @@ fn read_arguments(object: Map<String, Value>) -> Result<Arguments, String> {
             ("_topic", _) => return Err("`_topic` is not an object".into()),
             ("_view", Value::String(name)) if name == "prompt" => view = View::Prompt,
             ("_view", Value::String(name)) if name == "names" => view = View::Names,
-            ("_view", _) => return Err("`_view` is neither `prompt` nor `names`".into()),
+            ("_view", Value::String(name)) if name == "paths" => view = View::Paths,
+            ("_view", _) => return Err("`_view` is not `prompt`, `names` or `paths`".into()),
             (key, _) => {
                 let known = "the arguments are `topic`, `subjects`, `query` and `max_bytes`";
                 return Err(format!("`{key}` is unknown; {known}"));

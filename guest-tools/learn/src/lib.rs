@@ -95,7 +95,8 @@ fn run(
     let catalog = Catalog::read(files, topic)?;
     match arguments.view {
         View::Prompt => return Ok(answer::prompt(files, topic, &catalog)),
-        View::Names => return Ok(answer::names(topic, &catalog)),
+        View::Names => return Ok(answer::names(topic, &catalog, |subject| &subject.slug)),
+        View::Paths => return Ok(answer::names(topic, &catalog, |subject| &subject.path)),
         View::Call => {}
     }
     let selection = match arguments.subjects.as_slice() {

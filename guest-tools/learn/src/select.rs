@@ -121,8 +121,8 @@ enum Like {
     Nothing,
 }
 
-fn like(files: &impl Files, catalog: &Catalog, name: &str) -> Like {
-    let name = name.trim().trim_start_matches("./").trim_end_matches('/');
+fn like(files: &impl Files, catalog: &Catalog, text: &str) -> Like {
+    let name = text.trim().trim_start_matches("./").trim_end_matches('/');
     let found: Vec<_> = catalog.find_like(name).collect();
     match found.as_slice() {
         [(position, _)] => return Like::Subject(*position),
@@ -131,14 +131,20 @@ fn like(files: &impl Files, catalog: &Catalog, name: &str) -> Like {
         }
         [] => {}
     }
-    if !name.is_empty() && catalog.has_directory(name) {
-        return Like::Directory(name.to_owned());
+    // The directory of a skill usually has the name of the skill, which is meant unless `/` follows.
+    let directory = (!name.is_empty() && catalog.has_directory(name)).then(|| name.to_owned());
+    if let Some(directory) = directory.clone().filter(|_| text.trim().ends_with('/')) {
+        return Like::Directory(directory);
     }
     let is_skill = |subject: &Subject| {
         Skill::read(files, catalog, subject).is_some_and(|skill| skill.name == name)
     };
     let mut skills = catalog.visible().filter(|(_, subject)| is_skill(subject));
-    skills.next().map_or(Like::Nothing, |(position, _)| Like::Subject(position))
+    match (skills.next(), directory) {
+        (Some((position, _)), _) => Like::Subject(position),
+        (None, Some(directory)) => Like::Directory(directory),
+        (None, None) => Like::Nothing,
+    }
 }
 
 /// Returns the reason why a known name cannot be loaded.

@@ -12,6 +12,7 @@ mod reports;
 mod resources;
 mod session;
 mod shares;
+mod skills;
 mod tools;
 mod web;
 

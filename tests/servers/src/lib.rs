@@ -20,6 +20,7 @@ mod dns;
 mod http;
 mod oauth;
 mod raw;
+mod registry;
 mod runtime;
 mod seen;
 mod server;
@@ -29,6 +30,7 @@ mod tls;
 
 pub use behaviour::{Answer, Behaviour, Coding};
 pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
+pub use registry::{OciRegistry, signing_key};
 pub use oauth::{OAuthServer, OAuthState};
 pub use seen::{Seen, SeenRequest};
 pub use server::Server;

@@ -95,7 +95,11 @@ pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, Cl
     let mut changed = Changed::new();
     let mut built = Vec::new();
     for file in &files {
-        let tool = install(project, file)?;
+        let mut tool = install(project, file)?;
+        // The interpreter imports sockets for every program.
+        if language == Language::Python {
+            tool.warnings.clear();
+        }
         for warning in &tool.warnings {
             output::warn(warning);
         }

@@ -31,7 +31,7 @@ pub(crate) struct Case {
     range: Range<usize>,
 }
 
-/// What a block of calls can use. A blank line ends the block.
+/// The files, responses and grants of a block of calls. A blank line ends the block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Files of the workspace, by path, with their contents.
@@ -83,7 +83,8 @@ impl CaseFile {
             } else if !line.starts_with('#') && !setup.read(line).map_err(failed)? {
                 let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
                 if serde_json::from_str::<serde_json::Map<_, _>>(arguments).is_err() {
-                    let reason = format!("the arguments of `{}` are not a JSON object", shown(tool));
+                    let reason =
+                        format!("the arguments of `{}` are not a JSON object", shown(tool));
                     return Err(failed(reason));
                 }
                 let mut case = Case {
@@ -150,9 +151,16 @@ impl Setup {
         match word {
             "file" => {
                 let (path, content) = rest.split_once(' ').unwrap_or((rest, ""));
-                let is_inside = !path.starts_with('/') && !path.split('/').any(|part| part == "..");
-                if !is_inside {
-                    return Err(format!("`{}` is outside the workspace", shown(path)));
+                // The files of kitbag could grant a tool directories of this machine.
+                let is_plain = |part: &str| {
+                    !["", ".", ".."].contains(&part)
+                        && !part.to_ascii_lowercase().starts_with(".kitbag")
+                };
+                if !path.split('/').all(is_plain) {
+                    return Err(format!(
+                        "`{}` is not a path of a file in the workspace outside `.kitbag`",
+                        shown(path)
+                    ));
                 }
                 self.files.push((path.to_owned(), unescaped(content)?));
             }
@@ -239,7 +247,10 @@ file {\"name\":1}
         assert_eq!(first.setup.responses[0].body, br#"{"a":"\n"}"#);
         assert_eq!(first.setup.responses[0].headers[0].1, "application/json");
         assert_eq!((&*first.tool, &*first.arguments), ("count", r#"{"path":"notes.txt"}"#));
-        assert_eq!((first.number(), &first.expected[..]), (4, &["= 2 lines".into(), "=".into()][..]));
+        assert_eq!(
+            (first.number(), &first.expected[..]),
+            (4, &["= 2 lines".into(), "=".into()][..])
+        );
         assert_eq!(second.setup, first.setup);
         assert_eq!(second.answers, [("path".to_owned(), "notes.txt".to_owned())]);
         assert_eq!(second.expected, ["? path"]);
@@ -266,8 +277,10 @@ file {\"name\":1}
         };
         check("\n= a\n", 2, "there is no call above this line");
         check("count [1]\n", 1, "the arguments of `count` are not a JSON object");
-        check("file ../a b\n", 1, "`../a` is outside the workspace");
-        check("file /a b\n", 1, "`/a` is outside the workspace");
+        for path in ["../a", "/a", "a/../../b", "./a", ".kitbag/config.toml", "a/.Kitbag/b"] {
+            let reason = "is not a path of a file in the workspace outside `.kitbag`";
+            check(&format!("file {path} b\n"), 1, &format!("`{path}` {reason}"));
+        }
         check("file a \\x\n", 1, "the escapes are `\\n`, `\\t` and `\\\\`");
         check("http GET\n", 1, "write `http METHOD URL STATUS BODY`");
         check("http GET https://a.example/ 99\n", 1, "a status is a number from 200 to 599");

@@ -7,11 +7,12 @@ use std::path::Path;
 use kitbag::base::json::Digits;
 use kitbag::config::{CallGrants, Origin, Sourced};
 use kitbag::contract::ApprovalRequest;
-use kitbag::host::{ClientOptions, RecordedResponse, Recordings};
+use kitbag::host::{ClientOptions, RecordedResponse, Recordings, RefusedAccess};
 use kitbag::{
     Answer, AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd,
     Invocation, Kitbag, Outcome, Places, Question, Reply,
 };
+use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
 use crate::commands::Global;
@@ -66,8 +67,8 @@ pub(crate) fn run(case: &Case, component: &Path, global: &Global) -> Result<Case
     let invocation = Invocation::tool(&*case.tool, arguments);
     let context = CallContext::new(Caller::this_user());
     let ended = kitbag.toolbox().call_blocking(invocation, context, &mut answers);
-    let lines = match ended {
-        Err(error) => lines('!', &error.to_string()),
+    let (lines, refused) = match ended {
+        Err(error) => (lines('!', &error.to_string()), Vec::new()),
         Ok(CallOutcome::Completed(call)) => completed(&call.completion),
         Ok(CallOutcome::Suspended(call)) => completed(&call.completion),
         Ok(CallOutcome::Refused(error)) => return Err(error),
@@ -76,7 +77,7 @@ pub(crate) fn run(case: &Case, component: &Path, global: &Global) -> Result<Case
     let unanswered = unanswered.iter().map(|url| format!("no response is recorded for `{url}`"));
     let unasked = case.answers.iter().filter(|(id, _)| !answers.asked.contains(id));
     let unasked = unasked.map(|(id, _)| format!("the tool did not ask `{id}`"));
-    let notes = unanswered.chain(unasked).collect();
+    let notes = refused.into_iter().chain(unanswered).chain(unasked).collect();
     end_servers(&kitbag);
     Ok(CaseResult { lines, notes })
 }
@@ -117,11 +118,14 @@ fn write_workspace(case: &Case, component: &Path, root: &Path) -> io::Result<()>
 fn http_grant(response: &RecordedResponse) -> String {
     let request = &response.request;
     // A pattern has no query.
-    let url = format!("{}{}", request.origin_url(), request.path());
-    format!("http={{ url = {url:?}, methods = [{:?}] }}", request.method().as_str())
+    let url = json!(format!("{}{}", request.origin_url(), request.path()));
+    let method = json!(request.method().as_str());
+    // A string in JSON is one in TOML.
+    format!("http={{ url = {url}, methods = [{method}] }}")
 }
 
-fn completed(completion: &Completion) -> Vec<String> {
+/// Returns the lines of a completed call, and notes on its refused requests.
+fn completed(completion: &Completion) -> (Vec<String>, Vec<String>) {
     let mut lines = match &completion.result {
         Ok(Outcome::Success(text)) => lines('=', text),
         Ok(Outcome::Error(error)) => lines('!', &error.message),
@@ -129,7 +133,10 @@ fn completed(completion: &Completion) -> Vec<String> {
         Err(error) => lines('!', &error.to_string()),
     };
     lines.extend(completion.emitted.iter().map(|it| format!("+ {}", tool_content::sentence(it))));
-    lines
+    let refused = completion.refused.iter().filter_map(RefusedAccess::as_request);
+    let refused = refused
+        .map(|refused| format!("no response is recorded for this request: {}", refused.reason));
+    (lines, refused.collect())
 }
 
 /// Returns the lines of a text with a sign.

@@ -79,6 +79,8 @@ fn with_dot(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -99,7 +101,8 @@ mod tests {
     #[test]
     fn templates_are_filled_with_the_name() {
         let names = Names::new("word-count").unwrap();
-        for language in [Language::Rust, Language::Python, Language::Javascript, Language::Go] {
+        for language in Language::value_variants() {
+            let language = *language;
             let files = files(language, &names);
             let paths: Vec<_> = files.iter().map(|file| &*file.path).collect();
             for path in ["README.md", "cases.txt", ".gitignore", ".kitbag/config.toml"] {

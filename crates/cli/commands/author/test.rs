@@ -105,7 +105,8 @@ pub(crate) fn run(
         if bless {
             let new = file.with_answers(&answers);
             if new != text {
-                let replaced = Original::read(&path).and_then(|mut file| file.replace(new.as_bytes()));
+                let replaced =
+                    Original::read(&path).and_then(|mut file| file.replace(new.as_bytes()));
                 replaced.map_err(|source| CliError::Save { path: shown_path(&path), source })?;
             }
         }
@@ -124,7 +125,13 @@ impl Report {
         self.passed + self.blessed + self.failed.len()
     }
 
-    fn add(&mut self, case: &Case, result: &CaseResult, (place, call): (String, String), bless: bool) {
+    fn add(
+        &mut self,
+        case: &Case,
+        result: &CaseResult,
+        (place, call): (String, String),
+        bless: bool,
+    ) {
         if case.expected == result.lines {
             self.passed += 1;
         } else if bless {

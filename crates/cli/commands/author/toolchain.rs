@@ -31,10 +31,11 @@ pub(crate) fn build(directory: &Path, language: Language) -> Result<Vec<PathBuf>
             script(directory)?;
         }
         Language::C => {
-            if find("zig").is_none() && find("clang").is_none() {
+            let has_zig = ["zig", "python-zig"].into_iter().any(|name| find(name).is_some());
+            if !has_zig && env::var_os("CC").is_none() {
                 return Err(missing(
-                    "`zig` or `clang`",
-                    "`pip install ziglang`, or install Zig or the WASI SDK",
+                    "`zig`",
+                    "run `pip install ziglang`, or set `CC` to the clang of a WASI SDK",
                 ));
             }
             script(directory)?;
@@ -77,6 +78,10 @@ fn components_of_cargo(messages: &str) -> Vec<PathBuf> {
 }
 
 fn python(directory: &Path) -> Result<(), CliError> {
+    if !directory.join("app.py").is_file() {
+        let text = format!("`{}` has no `app.py`, the module of the tool", shown_path(directory));
+        return Err(CliError::Usage(text));
+    }
     let own = directory.join(".venv/bin/componentize-py");
     let program = match own.is_file() {
         true => own,
@@ -125,8 +130,7 @@ fn make_build(directory: &Path) -> Result<(), CliError> {
 
 /// Returns the components in a directory, in order.
 fn built_files(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let unreadable =
-        |source| CliError::Read { path: shown_path(directory), source };
+    let unreadable = |source| CliError::Read { path: shown_path(directory), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();

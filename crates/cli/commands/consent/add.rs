@@ -124,9 +124,7 @@ impl Args {
                 let download = Registries::new(kitbag)?.download(&reference?)?;
                 Source::of_download(download, self.tool.as_deref())?
             }
-            None => {
-                Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?
-            }
+            None => Source::read(&self.path, home.as_deref(), self.from, self.tool.as_deref())?,
         };
         let layer = if self.user { Layer::User } else { Layer::Workspace };
         let place = ToolFiles::new(layer, config)?;
@@ -605,7 +603,7 @@ impl Addition<'_> {
         let inspection = &self.source.component.inspection;
         let unexplained = screen::unexplained(inspection, self.asked).into_iter();
         let requested = self.asked.grants.iter();
-        json!({
+        let mut value = json!({
             "name": name,
             "lane": inspection.lane,
             "added": granted.is_some(),
@@ -618,7 +616,6 @@ impl Addition<'_> {
             "config": place.config,
             "lock": place.lock,
             "component": self.source.component.digest,
-            "download": self.source.download.as_ref().map(as_value),
             "version": self.source.version(),
             "author": self.source.foreign().and_then(|manifest| manifest.author.as_deref()),
             "requestedGrants": requested
@@ -626,7 +623,11 @@ impl Addition<'_> {
                 .collect::<Vec<_>>(),
             "unexplainedImports": unexplained.map(|(import, _)| import).collect::<Vec<_>>(),
             "notes": self.asked.notes,
-        })
+        });
+        if let Some(download) = &self.source.download {
+            value["download"] = as_value(download);
+        }
+        value
     }
 }
 

@@ -128,16 +128,13 @@ impl Args {
         let limits = limits_now(&global)?;
         let described = source.described(kitbag.toolbox().host(), &limits, global.json)?;
         let mut new = recorded(&source, source.parts(&described, tool.own_name()), &place);
-        if !is_new
-            && let Some(old) = old
-        {
+        if !is_new && let Some(old) = old {
             keep_source(&mut new, old, &place);
         }
         let before = old.and_then(|old| kitbag.toolbox().host().remembered(old.component));
         let difference = Difference::new(old, &new, &source, (tool.own_name(), &config.network));
-        let is_there = || {
-            !is_new || read_component(path).is_ok_and(|it| it.digest == new.component)
-        };
+        let is_there =
+            || !is_new || read_component(path).is_ok_and(|it| it.digest == new.component);
         // A recorded component that does not exist yet was approved: a command was interrupted.
         let is_agreed = difference.is_empty();
         if is_agreed && is_there() {

@@ -31,7 +31,13 @@ pub(crate) struct Download {
 
 /// Returns the reference that an argument is. `None`: it is a path.
 pub(crate) fn reference(named: &Path) -> Option<Result<Reference, CliError>> {
-    let parsed = Reference::parse(named.to_str()?)?;
+    let text = named.to_str()?;
+    // The page of a repository, for which `add` has other advice.
+    let page = text.strip_prefix("https://github.com/").filter(|page| !page.contains('#'));
+    if page.is_some_and(|page| page.trim_end_matches('/').split('/').count() <= 2) {
+        return None;
+    }
+    let parsed = Reference::parse(text)?;
     Some(parsed.map_err(|error| CliError::Usage(error.to_string())))
 }
 
@@ -137,7 +143,8 @@ fn write(
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let stem: String = stem.chars().filter(|c| is_plain(*c)).collect();
     let stem = stem.trim_start_matches('.');
-    let path = directory.path().join(format!("{}.wasm", if stem.is_empty() { "tool" } else { stem }));
+    let path =
+        directory.path().join(format!("{}.wasm", if stem.is_empty() { "tool" } else { stem }));
     fs::write(&path, component).map_err(failed)?;
     for file in files {
         fs::write(directory.path().join(&file.name), &file.bytes).map_err(failed)?;

@@ -91,7 +91,8 @@ impl<'a> Registries<'a> {
 
     /// Returns the user name and the secret of the user config, otherwise Docker's credentials.
     fn credentials(&self, name: &str, host: &str) -> Result<Option<Credentials>, CliError> {
-        let own = self.rules(name).find_map(|rule| rule.username.as_ref().zip(rule.secret.as_ref()));
+        let own =
+            self.rules(name).find_map(|rule| rule.username.as_ref().zip(rule.secret.as_ref()));
         if let Some((user, secret)) = own {
             let secrets = secret_sources(self.config);
             let read = secrets.read(&secret.value, &CallEnd::default());

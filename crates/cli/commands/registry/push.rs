@@ -114,7 +114,9 @@ fn component_path(
     };
     match config.tools.get(name.as_str()).map(|tool| &tool.source.value) {
         Some(ToolSource::Local(local)) => Ok(local.wasm.value.clone()),
-        Some(_) => Err(CliError::Usage(format!("the tool `{}` has no component file", shown(&name)))),
+        Some(_) => {
+            Err(CliError::Usage(format!("the tool `{}` has no component file", shown(&name))))
+        }
         None => Err(CliError::Usage(format!(
             "no tool is named `{}`; name the file of the component",
             shown(&name)
@@ -182,7 +184,8 @@ fn index(path: &Path) -> Result<NewArtifact, CliError> {
     let bytes = fs::read(path).map_err(unreadable)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Index::parse(&name, &bytes)?;
-    let layer = NewLayer { media_type: INDEX_TYPE.to_owned(), title: Some(name), bytes: bytes.into() };
+    let layer =
+        NewLayer { media_type: INDEX_TYPE.to_owned(), title: Some(name), bytes: bytes.into() };
     let artifact_type = Some(INDEX_TYPE.to_owned());
     Ok(NewArtifact { artifact_type, layers: vec![layer], ..NewArtifact::default() })
 }

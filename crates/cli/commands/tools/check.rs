@@ -3,6 +3,7 @@
 use kitbag::config::{ConfiguredTool, Diagnostic, Disabled};
 use kitbag::contract::{ErrorKind, ToolName};
 use kitbag::host::{CacheProblem, Host};
+use kitbag::toolbox::Skills;
 use kitbag::{BuildError, CallContext, Caller, Kitbag, Toolbox, ToolboxError};
 use serde_json::json;
 
@@ -98,6 +99,14 @@ impl Examination {
                 kind: error.kind(),
             }),
         }
+        match skills(toolbox) {
+            Ok(skills) => self.warnings.extend(skills.problems),
+            Err(error) => self.problems.push(Finding {
+                about: "skills".into(),
+                text: error.to_string(),
+                kind: error.kind(),
+            }),
+        }
         for topic in toolbox.topics() {
             self.topics += 1;
             if let Err(error) = topic {
@@ -117,6 +126,12 @@ fn unmatched_subjects(toolbox: &Toolbox) -> Result<Vec<Diagnostic>, CliError> {
     let context = CallContext::new(Caller::this_user());
     let asked = || toolbox.unmatched_subjects(context);
     Ok(Host::block_on(asked).map_err(ToolboxError::from).flatten()?)
+}
+
+/// Reads all skills as a server does.
+fn skills(toolbox: &Toolbox) -> Result<Skills, CliError> {
+    let context = CallContext::new(Caller::this_user());
+    Ok(Host::block_on(|| toolbox.skills(context)).map_err(ToolboxError::from).flatten()?)
 }
 
 fn report(

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use kitbag::base::text::{nearest, printable, shown};
-use kitbag::config::{Disabled, TOOLSETS, ToolSource, address_words};
-use kitbag::host::Lane;
-use kitbag::{Summary, Toolbox};
+use kitbag::config::{Disabled, Discovery, TOOLSETS, ToolSource, address_words};
+use kitbag::host::{Host, Lane};
+use kitbag::toolbox::KnownTool;
+use kitbag::toolbox::definitions::Format;
+use kitbag::toolbox::discovery::estimated_tokens;
+use kitbag::{CallContext, Caller, Summary, Toolbox, ToolboxError};
 use serde_json::json;
 
 use crate::commands::{Global, LimitArgs};
@@ -14,8 +17,12 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json")]
+#[command(after_help = "Examples:\n  kitbag list\n  kitbag list data --json\n  kitbag list --cost")]
 pub(crate) struct Args {
+    /// Show the tokens of each definition instead, the most first: an estimate of a quarter of the
+    /// bytes of the definition for MCP clients
+    #[arg(long)]
+    cost: bool,
     /// Show only this tool, or the tools of this toolset or MCP server [default: all]
     names: Vec<String>,
 }
@@ -45,12 +52,23 @@ impl Args {
             let name = shown(name);
             return Err(CliError::Usage(format!("no tool or toolset is named `{name}`{meant}")));
         }
+        if self.cost {
+            let cost = Cost::new(toolbox, &summaries)?;
+            match global.json {
+                true => output::json(&cost.as_json())?,
+                false => output::data(&cost.as_text())?,
+            }
+            return Ok(Exit::Done);
+        }
         match global.json {
             true => {
                 let tools = summaries.into_iter().map(|tool| as_json(tool, toolbox));
                 output::json(&tools.collect())?;
             }
-            false => output::data(&self.as_text(toolbox, summaries))?,
+            false => {
+                let skills = if self.names.is_empty() { skills(toolbox)? } else { String::new() };
+                output::data(&format!("{}{skills}", self.as_text(toolbox, summaries)))?;
+            }
         }
         Ok(Exit::Done)
     }
@@ -126,6 +144,77 @@ fn unsigned(toolbox: &Toolbox, summaries: &[Summary]) -> String {
     }
 }
 
+/// The tokens of the definitions of tools.
+struct Cost {
+    /// The tools, the most expensive first.
+    tools: Vec<ToolCost>,
+    discovery: Discovery,
+}
+
+struct ToolCost {
+    name: String,
+    tokens: u64,
+    /// The tool's own description is not known before it is loaded.
+    is_partial: bool,
+}
+
+impl Cost {
+    fn new(toolbox: &Toolbox, summaries: &[Summary]) -> Result<Self, CliError> {
+        let mut tools = Vec::new();
+        for known in toolbox.known_tools() {
+            let KnownTool { tool, may_say_more } = known?;
+            if tool.check_schema_forms().is_err()
+                || summaries.iter().all(|summary| summary.name != tool.name)
+            {
+                continue;
+            }
+            let definition = Format::Mcp.define(&tool).value.to_string();
+            tools.push(ToolCost {
+                name: tool.name.to_string(),
+                tokens: estimated_tokens(&definition),
+                is_partial: may_say_more,
+            });
+        }
+        tools.sort_by(|one, other| {
+            other.tokens.cmp(&one.tokens).then_with(|| one.name.cmp(&other.name))
+        });
+        Ok(Self { tools, discovery: toolbox.config().discovery.clone() })
+    }
+
+    fn total(&self) -> u64 {
+        self.tools.iter().map(|tool| tool.tokens).sum()
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let tools = self.tools.iter().map(
+            |tool| json!({ "name": tool.name, "tokens": tool.tokens, "partial": tool.is_partial }),
+        );
+        json!({
+            "tools": tools.collect::<Vec<_>>(),
+            "tokens": self.total(),
+            "tool_tokens": self.discovery.tool_tokens.value,
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let row = |name: &str, tokens: u64, note: &str| {
+            vec![format!("{tokens:>7}"), name.to_owned(), note.to_owned()]
+        };
+        let note =
+            |tool: &ToolCost| if tool.is_partial { "without its own description" } else { "" };
+        let mut rows: Vec<_> =
+            self.tools.iter().map(|tool| row(&tool.name, tool.tokens, note(tool))).collect();
+        let (count, budget) = (self.tools.len(), self.discovery.tool_tokens.value);
+        let tools = if count == 1 { "tool" } else { "tools" };
+        rows.push(row(
+            &format!("{count} {tools}; `[serve] tool_tokens` is {budget}"),
+            self.total(),
+            "",
+        ));
+        output::aligned(&rows)
+    }
+}
+
 /// Names the exported functions that are not tools, once for each component.
 fn omitted(toolbox: &Toolbox, summaries: &[Summary]) -> String {
     const MOST: usize = 5;
@@ -172,6 +261,24 @@ impl Args {
             false => format!("servers\n{}", output::aligned(&rows)),
         }
     }
+}
+
+/// Lists the skills: the name, the topic and the description of each.
+fn skills(toolbox: &Toolbox) -> Result<String, CliError> {
+    let context = CallContext::new(Caller::this_user());
+    let read = Host::block_on(|| toolbox.listed_skills(context));
+    let skills = read.map_err(ToolboxError::from).flatten()?.skills;
+    let rows: Vec<_> = skills
+        .iter()
+        .map(|skill| {
+            let description = shown(first_sentence(skill.description.trim())).to_string();
+            vec![format!("  {}", shown(skill.loadable_name())), skill.topic.clone(), description]
+        })
+        .collect();
+    Ok(match rows.is_empty() {
+        true => String::new(),
+        false => format!("skills\n{}", output::aligned(&rows)),
+    })
 }
 
 /// Returns whether a tool, a toolset or a server has this name.

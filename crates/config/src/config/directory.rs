@@ -14,6 +14,9 @@ pub(crate) const TOOLS: &str = "tools";
 /// The directory of scripts that are tools.
 pub(crate) const SCRIPTS: &str = "scripts";
 
+/// The directory of skills, also beside the user config.
+pub(crate) const SKILLS: &str = "skills";
+
 /// Returns kitbag's own directories: those that the caller named, and those in the workspace, which
 /// may be links.
 pub(crate) fn own_directories<'a>(

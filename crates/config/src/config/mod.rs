@@ -21,7 +21,7 @@ mod trust;
 
 pub use audit::{Audit, AuditSync};
 pub use command::{CommandTemplate, ComponentCall, Template};
-pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, TOOLS, own_directories};
+pub(crate) use directory::{DIRECTORY, FILE, LOCK, SCRIPTS, SKILLS, TOOLS, own_directories};
 pub use discovery::{Discovery, DiscoveryMode};
 pub use grants::ConfiguredGrants;
 pub(crate) use grants::workspace_grant;
@@ -43,7 +43,7 @@ pub(crate) use tool::writable;
 pub use tool::{
     BytesTool, ConfiguredTool, LocalTool, ScriptTool, ToolApproval, ToolRate, ToolSource,
 };
-pub use topic::Topic;
+pub use topic::{Topic, USER_SKILLS, WORKSPACE_SKILLS};
 pub use trust::{IgnoredWorkspace, Trust};
 
 use std::collections::{BTreeMap, BTreeSet};

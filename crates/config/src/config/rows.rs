@@ -481,6 +481,9 @@ impl Rows {
         self.add(key.key("title"), &topic.title, |title| title.as_str().into());
         self.text(key.key("introduction"), &topic.introduction);
         self.text(key.key("description"), &topic.description);
+        if topic.skills.value {
+            self.add(key.key("skills"), &topic.skills, |skills| (*skills).into());
+        }
         self.add(key.key("learned"), &topic.learned, |globs| globs.as_slice().into());
         self.add(key.key("include"), &topic.include, |globs| globs.as_slice().into());
         self.add(key.key("disabled"), &topic.disabled, |slugs| slugs.as_slice().into());

@@ -4,6 +4,12 @@ use std::path::PathBuf;
 
 use crate::layers::origin::Sourced;
 
+/// The id of the topic of the skills in `.kitbag/skills`.
+pub const WORKSPACE_SKILLS: &str = "workspace-skills";
+
+/// The id of the topic of the skills in the directory `skills` beside the user config.
+pub const USER_SKILLS: &str = "user-skills";
+
 /// A topic of the team's knowledge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
@@ -22,6 +28,9 @@ pub struct Topic {
     pub introduction: Option<Sourced<String>>,
     /// A longer description, shown with the list of subjects.
     pub description: Option<Sourced<String>>,
+    /// `true` for a directory of skills: each directory in it with a file `SKILL.md` is a skill.
+    /// Default `false`, but `true` for [`WORKSPACE_SKILLS`] and [`USER_SKILLS`].
+    pub skills: Sourced<bool>,
     /// Globs of the subjects that are part of the system prompt.
     pub learned: Sourced<Vec<String>>,
     /// Globs of dot directories and of files that look like secrets. Matching paths are subjects.

@@ -392,6 +392,9 @@ pub(crate) struct TopicConfig {
     pub(crate) introduction: Option<Written<String>>,
     /// A longer description, shown with the list of subjects.
     pub(crate) description: Option<Written<String>>,
+    /// `true` for a directory of skills: each directory in it with a file `SKILL.md` is a skill.
+    #[schemars(extend("default" = false))]
+    pub(crate) skills: Option<Written<bool>>,
     /// Globs of the subjects that are part of the system prompt: `*` within a level, `**` across
     /// levels.
     #[schemars(extend("default" = []))]

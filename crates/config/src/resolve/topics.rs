@@ -10,11 +10,11 @@ use kitbag_glob::Glob;
 
 use super::context::{Context, tables};
 use super::user::secret_files;
-use crate::config::{ConfiguredTool, Topic};
+use crate::config::{ConfiguredTool, DIRECTORY, SKILLS, Topic, USER_SKILLS, WORKSPACE_SKILLS};
 use crate::format::TopicConfig;
 use crate::format::key::KeyPath;
 use crate::format::span::{At, Part, Written, all, copied, last, merge};
-use crate::layers::origin::Sourced;
+use crate::layers::origin::{Origin, Sourced};
 use crate::layers::path::is_fixed;
 use crate::read::file::Layer;
 use crate::report::text::did_you_mean;
@@ -26,13 +26,27 @@ const MAX_ID_CHARS: usize = 64;
 
 pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<String, Topic> {
     let mut topics = BTreeMap::new();
+    let found = skill_directories(context);
     // The topic with each name, by the name in lower case.
     let mut names: HashMap<String, &str> = HashMap::new();
     for parts in merge(tables(context.configs, |config| config.knowledge.as_ref())) {
         let key = parts[0].key;
         report.enter(Piece::Topic(key.value.to_owned()));
-        let Some(topic) = topic(context, &parts, report) else { continue };
-        if leads_out(context, &topic, &parts, report) {
+        let directory = found.iter().find(|directory| directory.id == key.value);
+        if key.value == USER_SKILLS
+            && let Some(part) = parts.iter().find(|part| part.at.file.layer() != Layer::User)
+        {
+            let problem = format!("the topic `{USER_SKILLS}` can be set only in the user config");
+            report.at(part.key, problem);
+        }
+        let Some(topic) = topic(context, &parts, directory, report) else { continue };
+        let subjects = last(&parts, |topic| topic.subjects.as_ref());
+        let is_of_user = match (subjects, directory) {
+            (Some(at), _) => at.file.layer() == Layer::User,
+            (None, Some(directory)) => directory.is_of_user(),
+            (None, None) => true,
+        };
+        if leads_out(context, &topic, is_of_user, report) {
             continue;
         }
         // A disabled topic leaves its names to others.
@@ -56,12 +70,85 @@ pub(super) fn topics(context: &Context<'_>, report: &mut Report) -> BTreeMap<Str
         topics.insert(topic.id.clone(), topic);
     }
     report.enter(Piece::Everything);
+    for directory in found.iter().filter(|directory| !has_table(context, directory.id)) {
+        let topic = directory.topic(context);
+        if !leads_out(context, &topic, directory.is_of_user(), report) {
+            topics.insert(topic.id.clone(), topic);
+        }
+    }
     topics
+}
+
+/// A directory of skills that is a topic without configuration.
+struct SkillDirectory {
+    id: &'static str,
+    path: PathBuf,
+    origin: Origin,
+}
+
+impl SkillDirectory {
+    fn is_of_user(&self) -> bool {
+        self.id == USER_SKILLS
+    }
+
+    fn subjects(&self) -> Sourced<PathBuf> {
+        Sourced { value: self.path.clone(), origin: self.origin.clone() }
+    }
+
+    fn within(&self, context: &Context<'_>) -> Option<PathBuf> {
+        if self.is_of_user() { None } else { within_workspace(context, &self.path) }
+    }
+
+    fn topic(&self, context: &Context<'_>) -> Topic {
+        Topic {
+            id: self.id.to_owned(),
+            subjects: self.subjects(),
+            within: self.within(context),
+            enable: Sourced::default(true),
+            title: Sourced::default(self.id.to_owned()),
+            introduction: None,
+            description: None,
+            skills: Sourced::default(true),
+            learned: Sourced::default(Vec::new()),
+            include: Sourced::default(Vec::new()),
+            disabled: Sourced::default(Vec::new()),
+            entries: Vec::new(),
+        }
+    }
+}
+
+/// Returns the existing directories of skills: `.kitbag/skills`, and the one beside the user
+/// config.
+fn skill_directories(context: &Context<'_>) -> Vec<SkillDirectory> {
+    let shown = Path::new(DIRECTORY).join(SKILLS);
+    let of_workspace = (!context.is_ignored).then(|| SkillDirectory {
+        id: WORKSPACE_SKILLS,
+        path: context.bases.root.join(&shown),
+        origin: Origin::Found { path: shown.into() },
+    });
+    let beside = context.own_file.and_then(Path::parent);
+    let of_user = beside.map(|directory| SkillDirectory {
+        id: USER_SKILLS,
+        path: directory.join(SKILLS),
+        origin: Origin::Default,
+    });
+    // The user config may be in the directory `.kitbag` of the home directory.
+    let is_same =
+        of_workspace.as_ref().zip(of_user.as_ref()).is_some_and(|(a, b)| a.path == b.path);
+    let of_workspace = of_workspace.filter(|_| !is_same);
+    let directories = of_workspace.into_iter().chain(of_user);
+    directories.filter(|directory| directory.path.is_dir()).collect()
+}
+
+fn has_table(context: &Context<'_>, id: &str) -> bool {
+    let mut tables = tables(context.configs, |config| config.knowledge.as_ref());
+    tables.any(|(_, table)| table.iter().any(|entry| entry.key.value == id))
 }
 
 fn topic(
     context: &Context<'_>,
     parts: &[Part<'_, TopicConfig>],
+    directory: Option<&SkillDirectory>,
     report: &mut Report,
 ) -> Option<Topic> {
     let Part { key, at } = parts[0];
@@ -91,9 +178,13 @@ fn topic(
     for layer in globs.into_iter().flatten() {
         secret_files::globs(layer, report);
     }
-    let subjects = match last(parts, |topic| topic.subjects.as_ref()) {
-        Some(subjects) => context.path(subjects, report).map(|path| subjects.sourced(path)),
-        None => {
+    let written = last(parts, |topic| topic.subjects.as_ref());
+    let subjects = match (written, directory) {
+        (Some(subjects), _) => context.path(subjects, report).map(|path| subjects.sourced(path)),
+        (None, Some(directory)) => Some(directory.subjects()),
+        // The directory of these topics may be absent.
+        (None, None) if matches!(id, WORKSPACE_SKILLS | USER_SKILLS) => None,
+        (None, None) => {
             let base = KeyPath::ROOT.key("knowledge");
             if !context.invalid.covers(&base.key(id).key("subjects")) {
                 let problem = format!(
@@ -106,7 +197,12 @@ fn topic(
         }
     };
     let subjects = subjects?;
-    let within = within(context, &subjects.value, last(parts, |topic| topic.subjects.as_ref()));
+    let directory = directory.filter(|_| written.is_none());
+    let within = match directory {
+        Some(directory) => directory.within(context),
+        None => within(context, &subjects.value, written),
+    };
+    let is_of_skills = Sourced::default(directory.is_some());
     Some(Topic {
         id: id.to_owned(),
         subjects,
@@ -115,6 +211,7 @@ fn topic(
         title: title.unwrap_or_else(|| Sourced::default(id.to_owned())),
         introduction: copied(parts, |topic| topic.introduction.as_ref()),
         description: copied(parts, |topic| topic.description.as_ref()),
+        skills: copied(parts, |topic| topic.skills.as_ref()).unwrap_or(is_of_skills),
         learned,
         include: strings(parts, |topic| topic.include.as_ref()),
         disabled: strings(parts, |topic| topic.disabled.as_ref()),
@@ -131,6 +228,11 @@ fn within(context: &Context<'_>, subjects: &Path, at: Option<At<'_, String>>) ->
     if is_of_user {
         return None;
     }
+    within_workspace(context, subjects)
+}
+
+/// Returns the directory that must contain the documents of a topic of the workspace.
+fn within_workspace(context: &Context<'_>, subjects: &Path) -> Option<PathBuf> {
     match context.trust {
         WorkspaceTrust::Nothing | WorkspaceTrust::Untrusted(_) => {
             Some(context.canonical_root.to_owned())
@@ -143,14 +245,7 @@ fn within(context: &Context<'_>, subjects: &Path, at: Option<At<'_, String>>) ->
 
 /// Returns whether a topic of an untrusted workspace is outside of the workspace, or in a directory
 /// that looks like a secret. A warning names it.
-fn leads_out(
-    context: &Context<'_>,
-    topic: &Topic,
-    parts: &[Part<'_, TopicConfig>],
-    report: &mut Report,
-) -> bool {
-    let subjects = last(parts, |topic| topic.subjects.as_ref());
-    let is_of_user = subjects.is_none_or(|at| at.file.layer() == Layer::User);
+fn leads_out(context: &Context<'_>, topic: &Topic, is_of_user: bool, report: &mut Report) -> bool {
     if !context.is_untrusted() || is_of_user {
         return false;
     }

@@ -62,8 +62,8 @@ fn integers_are_positive_and_have_no_format() {
         }
     });
     assert_eq!(
-        count, 10,
-        "`requests`, `tool_calls` and `fuel` of all tools, of one, and their ceilings; `processes`"
+        count, 11,
+        "`requests`, `tool_calls` and `fuel` of all tools, of one, and their ceilings; `processes`; `tool_tokens`"
     );
 }
 

@@ -22,6 +22,7 @@ mod limits;
 mod network;
 mod parameters;
 mod path_refusal;
+mod registries;
 mod review;
 mod scripts;
 mod secret_files;

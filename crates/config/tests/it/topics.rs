@@ -19,3 +19,25 @@ fn each_entry_of_a_list_of_subjects_has_its_own_place() {
         ]
     );
 }
+
+#[test]
+fn directories_of_skills_are_topics() {
+    let fixture = Fixture::empty().file("w/.kitbag/skills/a/SKILL.md", "");
+    let topic = fixture.load().topics["workspace-skills"].clone();
+    let shown = (topic.skills.value, topic.enable.value, topic.subjects.origin.to_string());
+    assert_eq!(shown, (true, true, ".kitbag/skills".to_owned()));
+    let off =
+        fixture.file("w/.kitbag/config.toml", "[knowledge.workspace-skills]\nenable = false\n");
+    let topic = off.load().topics["workspace-skills"].clone();
+    assert_eq!((topic.skills.value, topic.enable.value), (true, false));
+    assert!(Fixture::empty().load().topics.is_empty());
+}
+
+#[test]
+fn a_topic_may_be_a_directory_of_skills() {
+    let config = "[knowledge.own]\nsubjects = \".claude/skills\"\nskills = true\n\
+                  [knowledge.team]\nsubjects = \"notes\"\n";
+    let config = Fixture::new(config).load();
+    assert!(config.topics["own"].skills.value);
+    assert!(!config.topics["team"].skills.value);
+}

@@ -13,8 +13,8 @@ use kitbag_toolbox::{
     Invocation, Recorder, Reply, Resumed, Suspended, Toolbox, ToolboxError,
 };
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequest, InputRequest, InputRequiredResult,
-    InputResponses,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequest, InputRequest,
+    InputRequiredResult, InputResponses,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -58,7 +58,7 @@ pub(crate) async fn call(
         let catalog = session.catalog().await?;
         if catalog.is_searched() && request.name == catalog.own.call {
             if let Err(refused) = discovery::unwrap(&catalog.own, &mut request) {
-                return Ok(refused.into());
+                return Ok((*refused).into());
             }
             (digits, is_direct) = (digits.below("/arguments"), false);
         }

@@ -139,8 +139,7 @@ fn hints(toolbox: &Toolbox, tool: &Tool, is_pinned: bool) -> model::MetaObject {
         ToolSource::Server(of) => Some(of.server.to_string()),
         _ => None,
     };
-    let words: Vec<_> =
-        tool.title.iter().map(|title| title.value.clone()).chain(group).collect();
+    let words: Vec<_> = tool.title.iter().map(|title| title.value.clone()).chain(group).collect();
     if !words.is_empty() {
         hints.insert(SEARCH_HINT.into(), words.join(", ").into());
     }

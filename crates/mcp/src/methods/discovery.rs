@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use kitbag_base::json::{self, JsonBudget};
 use kitbag_base::text::shown;
 use kitbag_config::Config;
 use rmcp::model::{self, CallToolRequestParams, CallToolResult, ContentBlock, MetaObject};
@@ -139,31 +140,28 @@ pub(crate) fn find(catalog: &Catalog, arguments: Map<String, Value>) -> CallTool
 pub(crate) fn unwrap(
     own: &OwnTools,
     request: &mut CallToolRequestParams,
-) -> Result<(), CallToolResult> {
+) -> Result<(), Box<CallToolResult>> {
     let call = &own.call;
-    let example = format!("{{\"name\": \"a_tool\", \"arguments\": {{…}}}}");
+    let example = "{\"name\": \"a_tool\", \"arguments\": {…}}";
     let mut outer = request.arguments.take().unwrap_or_default();
     let name = match outer.remove("name") {
         Some(Value::String(name)) if name == *call => {
-            return Err(failure(format!("`{call}` cannot call itself")));
+            return Err(refused(format!("`{call}` cannot call itself")));
         }
         Some(Value::String(name)) => name,
-        _ => return Err(failure(format!("`{call}` needs the `name` of a tool: {example}"))),
+        _ => return Err(refused(format!("`{call}` needs the `name` of a tool: {example}"))),
     };
-    let mut arguments = match outer.remove("arguments") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(arguments)) => arguments,
-        Some(_) => {
-            return Err(failure(format!("`arguments` of `{call}` must be an object: {example}")));
-        }
+    let Some(mut arguments) = object(outer.remove("arguments")) else {
+        return Err(refused(format!("`arguments` of `{call}` must be an object: {example}")));
     };
     // A model may put the answers beside the arguments.
     if let Some(answers) = outer.remove("_answers") {
         arguments.entry("_answers").or_insert(answers);
     }
-    if let Some(unknown) = outer.keys().next() {
+    // Hosts add keys that start with `_`.
+    if let Some(unknown) = outer.keys().find(|key| !key.starts_with('_')) {
         let unknown = shown(unknown);
-        return Err(failure(format!(
+        return Err(refused(format!(
             "`{call}` has no argument `{unknown}`: put the arguments of the tool into `arguments`: \
              {example}"
         )));
@@ -171,6 +169,26 @@ pub(crate) fn unwrap(
     request.name = name.into();
     request.arguments = Some(arguments);
     Ok(())
+}
+
+fn refused(text: String) -> Box<CallToolResult> {
+    Box::new(failure(text))
+}
+
+/// Returns the arguments in a call of `call_tool`. Some models write the object as text.
+fn object(arguments: Option<Value>) -> Option<Map<String, Value>> {
+    match arguments {
+        None | Some(Value::Null) => Some(Map::new()),
+        Some(Value::Object(arguments)) => Some(arguments),
+        Some(Value::String(text)) if text.trim().is_empty() => Some(Map::new()),
+        Some(Value::String(text)) => {
+            match json::parse(text.as_bytes(), JsonBudget::ARGUMENTS).ok()? {
+                Value::Object(arguments) => Some(arguments),
+                _ => None,
+            }
+        }
+        Some(_) => None,
+    }
 }
 
 fn full(tool: &model::Tool) -> String {

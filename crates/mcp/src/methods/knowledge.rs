@@ -16,6 +16,7 @@ use rmcp::{ErrorData, RoleServer};
 
 use crate::methods::call::{call_context, warn_unlogged};
 use crate::methods::outcome::internal;
+use crate::methods::skills::ServedSkills;
 use crate::session::Session;
 
 const SCHEME: &str = KNOWLEDGE_SCHEME;
@@ -27,9 +28,10 @@ pub(crate) const MIME_TYPE: &str = "text/markdown";
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
 
-/// Returns every listed subject of every topic.
+/// Returns every listed subject of every topic, except for the files of skills.
 pub(crate) async fn resources(
     session: &Session,
+    skills: &ServedSkills,
     context: &RequestContext<RoleServer>,
 ) -> Result<Vec<Resource>, ErrorData> {
     let generation = session.generation();
@@ -43,7 +45,11 @@ pub(crate) async fn resources(
         }
         let context = call_context(session, context);
         match generation.toolbox.subjects(&topic.id, context).await.map_err(failed)? {
-            Ok(names) => all.extend(names.subjects.iter().map(|slug| resource(&topic.id, slug))),
+            Ok(names) => {
+                let slugs = names.subjects.iter();
+                let slugs = slugs.filter(|slug| !skills.has_subject(&topic.id, slug));
+                all.extend(slugs.map(|slug| resource(&topic.id, slug)));
+            }
             Err(error) => tracing::warn!("knowledge: {}", printable(&error.message)),
         }
     }

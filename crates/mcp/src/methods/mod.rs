@@ -13,3 +13,4 @@ pub(crate) mod question;
 pub(crate) mod resources;
 pub(crate) mod results;
 pub(crate) mod server_items;
+pub(crate) mod skills;

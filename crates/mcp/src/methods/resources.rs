@@ -20,6 +20,7 @@ use crate::methods::knowledge::{self, not_found};
 use crate::methods::outcome::{meta, report};
 use crate::methods::page::page;
 use crate::methods::server_items;
+use crate::methods::skills::{self, ServedSkills};
 use crate::session::Session;
 use crate::session::client::Client;
 use crate::session::kept_results::RESULT_SCHEME;
@@ -29,7 +30,9 @@ pub(crate) async fn list(
     request: Option<PaginatedRequestParams>,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let mut all = knowledge::resources(session, context).await?;
+    let skills = ServedSkills::read(session, context).await?;
+    let mut all = knowledge::resources(session, &skills, context).await?;
+    all.extend(skills.resources());
     let served = listed(session).await?;
     let of_servers = server_items::listed(session).await?;
     all.extend(served.resources.iter().chain(&of_servers.resources).map(|item| {
@@ -82,12 +85,18 @@ pub(crate) async fn read(
     let uri = request.uri;
     if uri.starts_with(RESULT_SCHEME) {
         let kept = session.server.kept_results().get(session, context, &uri);
-        let kept = kept.ok_or_else(|| not_found(&uri, "this session has no result with this URI"))?;
+        let kept =
+            kept.ok_or_else(|| not_found(&uri, "this session has no result with this URI"))?;
         let contents = ResourceContents::text(kept.text.as_ref(), &uri);
         let mut result = ReadResourceResult::new(vec![contents.with_mime_type("text/plain")]);
         let screening = ScreeningReport { is_untrusted: kept.is_untrusted, ..Default::default() };
         result.meta = meta(&screening);
         return Ok(result.into());
+    }
+    if uri.starts_with(skills::SCHEME)
+        && let Some(read) = skills::read(session, &uri, context).await?
+    {
+        return Ok(read);
     }
     let (generation, tool, mime_type, invocation) = match &uri {
         uri if uri.starts_with(KNOWLEDGE_SCHEME) => {

@@ -119,7 +119,8 @@ fn keep(
          session. Read on: `{read}` {arguments}"
     );
     if let Some(python) = python(generation.toolbox.config()) {
-        let _ = write!(shown, ", or process it: `{python}` {{\"inputs\": {{\"text\": \"{uri}\"}}}}");
+        let _ =
+            write!(shown, ", or process it: `{python}` {{\"inputs\": {{\"text\": \"{uri}\"}}}}");
     }
     shown.push(']');
     Some((shown, is_first))
@@ -179,7 +180,8 @@ pub(crate) fn read(
     };
     let numbers = (|| {
         let positive = |name: &str, default: i64| {
-            number(name, default).and_then(|number| usize::try_from(number).map_err(|_| name.into()))
+            number(name, default)
+                .and_then(|number| usize::try_from(number).map_err(|_| name.into()))
         };
         Ok::<_, String>((
             number("start_line", 1)?,
@@ -231,9 +233,9 @@ pub(crate) fn fill_inputs(
     tool: &str,
     arguments: &mut Map<String, Value>,
 ) {
-    let is_python = config.tools.get(tool).is_some_and(|tool| {
-        matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == PYTHON)
-    });
+    let is_python = config.tools.get(tool).is_some_and(
+        |tool| matches!(&tool.source.value, ToolSource::Builtin { name } if name.value == PYTHON),
+    );
     let Some(Value::Object(inputs)) = arguments.get_mut("inputs").filter(|_| is_python) else {
         return;
     };
@@ -277,15 +279,13 @@ struct Next {
 /// Returns the part of a text that starts at a place: whole lines of at most `bytes` bytes, or the
 /// start of a longer line. At least one character.
 fn part<'a>(text: &'a str, place: &Place, bytes: usize) -> (&'a str, Option<Next>) {
-    let start: usize =
-        text.split_inclusive('\n').take(place.line - 1).map(str::len).sum();
+    let start: usize = text.split_inclusive('\n').take(place.line - 1).map(str::len).sum();
     let rest = &text[start..];
     let skipped = rest.char_indices().nth(place.column - 1).map_or(rest.len(), |(at, _)| at);
     let line_end = rest.find('\n').unwrap_or(rest.len());
     let from = start + skipped.min(line_end);
     let mut end = from;
-    let mut line = place.line;
-    for piece in text[from..].split_inclusive('\n') {
+    for (line, piece) in (place.line..).zip(text[from..].split_inclusive('\n')) {
         if line > place.end {
             return (&text[from..end], None);
         }
@@ -299,7 +299,6 @@ fn part<'a>(text: &'a str, place: &Place, bytes: usize) -> (&'a str, Option<Next
             return (&text[from..from + cut], Some(Next { line, column }));
         }
         end += piece.len();
-        line += 1;
     }
     (&text[from..end], None)
 }
@@ -330,7 +329,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, place: (usize, usize), bytes: usize, expected: (&str, Option<(usize, usize)>)) {
+    fn check(
+        text: &str,
+        place: (usize, usize),
+        bytes: usize,
+        expected: (&str, Option<(usize, usize)>),
+    ) {
         let place = Place { line: place.0, column: place.1, end: usize::MAX };
         let (part, next) = part(text, &place, bytes);
         assert_eq!((part, next.map(|next| (next.line, next.column))), expected);

@@ -10,11 +10,12 @@ use kitbag_toolbox::{SERVER_SCHEME, Toolbox};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, Reference, ResourceUpdatedNotificationParam,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    GetSkillRequestParams, GetSkillResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams,
+    ReadResourceDirectoryResult, ReadResourceRequestParams, ReadResourceResponse, Reference,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -22,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::methods::call::{call_context, warn_unlogged};
 use crate::methods::page::page;
-use crate::methods::{call, knowledge, prompts, resources, results, server_items};
+use crate::methods::{call, knowledge, prompts, resources, results, server_items, skills};
 use crate::server::generation::Changes;
 use crate::session::Session;
 use crate::session::client::{Client, HANDSHAKE};
@@ -115,6 +116,7 @@ impl ServerHandler for Handler {
             .enable_resources()
             .enable_resources_list_changed()
             .enable_resources_subscribe()
+            .enable_skills_with_directory_read()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -308,6 +310,34 @@ impl ServerHandler for Handler {
         trace.run(resources::list(&self.session, request, &context)).await
     }
 
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let trace = Trace::begin("skills/list", Target::Nothing, &context);
+        trace.run(skills::list(&self.session, request, &context)).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let trace = Trace::begin("skills/get", Target::Resource(&request.uri), &context);
+        trace.run(skills::get(&self.session, &request, &context)).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        let target = Target::Resource(&request.uri);
+        let trace = Trace::begin("resources/directory/read", target, &context);
+        trace.run(skills::directory(&self.session, request.clone(), &context)).await
+    }
+
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
@@ -409,12 +439,15 @@ const METHODS: &[&str] = &[
     "logging/setLevel",
     "prompts/get",
     "prompts/list",
+    "resources/directory/read",
     "resources/list",
     "resources/read",
     "resources/subscribe",
     "resources/templates/list",
     "resources/unsubscribe",
     "server/discover",
+    "skills/get",
+    "skills/list",
     "subscriptions/listen",
     "tools/call",
     "tools/list",

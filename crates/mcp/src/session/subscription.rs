@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::methods::component_items;
 use crate::methods::knowledge::{self, not_found};
+use crate::methods::skills;
 use crate::server::generation::Changes;
 use crate::session::Session;
 
@@ -43,9 +44,9 @@ impl Subscriptions {
         uri: String,
     ) -> Result<(), ErrorData> {
         let is_of_server = uri.starts_with(SERVER_SCHEME);
-        let is_served = match knowledge::parse(&uri) {
+        let is_served = match topic_of(session, &uri) {
             _ if is_of_server => is_of_offered_server(session, &uri),
-            Some((topic, _)) => has_topic(session, &topic),
+            Some(topic) => has_topic(session, &topic),
             None => component_items::find(session, |served| served.resource(&uri).map(drop))
                 .await?
                 .is_some(),
@@ -93,9 +94,9 @@ impl Subscriptions {
 pub(crate) fn accepted(session: &Session, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     if let Some(uris) = &mut accepted.resource_subscriptions {
-        uris.retain(|uri| match knowledge::parse(uri) {
+        uris.retain(|uri| match topic_of(session, uri) {
             _ if uri.starts_with(SERVER_SCHEME) => is_of_offered_server(session, uri),
-            Some((topic, _)) => has_topic(session, &topic),
+            Some(topic) => has_topic(session, &topic),
             // The resources of a component may not be known yet.
             None => true,
         });
@@ -123,19 +124,29 @@ pub(crate) type AtServers = JoinSet<Option<ItemSubscription>>;
 
 /// Returns whether the resource at a URI may have changed.
 pub(crate) fn is_updated(session: &Session, uri: &str, seen: &Changes, now: &Changes) -> bool {
-    match knowledge::parse(uri) {
+    let is_topic_updated = |topic: &String| seen.topics.get(topic) != now.topics.get(topic);
+    match (knowledge::parse(uri), skills::topic_of(uri)) {
         _ if uri.starts_with(SERVER_SCHEME) => {
             seen.server_resources.get(uri) != now.server_resources.get(uri)
                 && is_of_offered_server(session, uri)
         }
-        Some((topic, _)) => seen.topics.get(&topic) != now.topics.get(&topic),
-        None => seen.components != now.components,
+        (Some((topic, _)), _) => is_topic_updated(&topic),
+        (None, topic) => {
+            topic.is_some_and(|topic| is_topic_updated(&topic)) || seen.components != now.components
+        }
     }
 }
 
 /// Returns whether a client may read the resource of a server.
 fn is_of_offered_server(session: &Session, uri: &str) -> bool {
     session.generation().toolbox.server_resource(uri).is_some()
+}
+
+/// Returns the topic of the URI of a subject, or of a file of a skill.
+fn topic_of(session: &Session, uri: &str) -> Option<String> {
+    // A component may serve resources with the same scheme.
+    let of_skill = || skills::topic_of(uri).filter(|topic| has_topic(session, topic));
+    knowledge::parse(uri).map(|(topic, _)| topic).or_else(of_skill)
 }
 
 fn has_topic(session: &Session, id: &str) -> bool {

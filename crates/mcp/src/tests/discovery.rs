@@ -186,8 +186,9 @@ fn calls_through_call_tool_are_calls_of_the_tool() {
         assert!(texts(&asked["result"])[0].contains("_answers"), "{asked}");
         let arguments = json!({ "do": "ask", "_answers": { "go-on": true } });
         for call in [
-            json!({ "name": "probe", "arguments": arguments }),
+            json!({ "name": "probe", "arguments": arguments.clone() }),
             json!({ "name": "probe", "arguments": { "do": "ask" }, "_answers": { "go-on": true } }),
+            json!({ "name": "probe", "arguments": arguments.to_string() }),
         ] {
             let answered = tool(&mut client, "call_tool", call);
             assert_eq!(texts(&answered["result"]), [r#"{"go-on":true}"#], "{answered}");

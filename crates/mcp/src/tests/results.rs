@@ -100,7 +100,11 @@ fn a_large_result_is_read_in_parts() {
         assert_eq!(cut, "[lines 2-2 of 100000; start_line=2 start_column=44 reads on]\n0000");
         // A part is never kept again.
         assert!(part(json!({ "max_bytes": 1 << 30 })).len() < 64 << 10);
-        for wrong in [json!({ "start_line": 0 }), json!({ "end_line": -1 }), json!({ "start_line": 100_001 })] {
+        for wrong in [
+            json!({ "start_line": 0 }),
+            json!({ "end_line": -1 }),
+            json!({ "start_line": 100_001 }),
+        ] {
             let text = part(wrong);
             assert!(!text.starts_with('['), "{text}");
         }

@@ -15,7 +15,8 @@ use ipnet::IpNet;
 use kitbag_base::ByteSize;
 use kitbag_http::{IncomingBody, OutgoingBody, RequestError, RequestTimes, Requests};
 use kitbag_policy::http::{Headers, Host, HttpGrant, HttpRefusal, HttpRequest, Methods};
-use kitbag_policy::server::{RemoteServer, ServerName};
+use kitbag_policy::server::RemoteServer;
+use kitbag_policy::server::ServerName;
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{

@@ -392,7 +392,8 @@ async fn stateless_servers_report_subscribed_resources() {
     let fixture = Fixture::new(Some(Era::Stateless), async |mut peer| {
         loop {
             let message = peer.receive().await?;
-            if let Some(result) = stateless_answer(&message, json!({ "tools": {}, "resources": {} }))
+            if let Some(result) =
+                stateless_answer(&message, json!({ "tools": {}, "resources": {} }))
             {
                 peer.answer(&message, result).await;
             }
@@ -419,9 +420,8 @@ async fn stateless_servers_report_subscribed_resources() {
     let heard = Arc::clone(&changes);
     fixture.servers.on_change(move |change| heard.lock().unwrap().push(change));
     let _first = fixture.servers.subscribe(&fixture.target, "note:1").await.unwrap();
-    let change = |uri: &str| {
-        ServerChange::Resource { server: "fake".parse().unwrap(), uri: uri.into() }
-    };
+    let change =
+        |uri: &str| ServerChange::Resource { server: "fake".parse().unwrap(), uri: uri.into() };
     assert_eq!(wait_for(&changes, 1).await, [change("note:1")]);
     let _second = fixture.servers.subscribe(&fixture.target, "note:2").await.unwrap();
     // The stream was opened again for both.

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::builtins::knowledge_block::KnowledgeBlock;
 use crate::builtins::learn::{LEARN, enabled, error, find, is_learn, is_untrusted};
+use crate::builtins::skills;
 use crate::call::context::{CallContext, Unattended};
 use crate::call::invocation::Invocation;
 use crate::call::outcome::CallOutcome;
@@ -51,7 +52,7 @@ struct TopicView {
     unlisted: bool,
 }
 
-enum Unanswered {
+pub(crate) enum Unanswered {
     Error(ErrorInfo),
     /// The answer exceeded the output limit.
     Cut,
@@ -78,6 +79,14 @@ pub(crate) async fn prompt(
     }
     let mut unread = 0;
     for topic in trusted {
+        if topic.skills.value {
+            let read = skills::listed(toolbox, topic, block.skill_room(), context).await?;
+            block.offer_skills(&topic.id, &read);
+            problems.extend(read.problems);
+            if topic.learned.value.is_empty() {
+                continue;
+            }
+        }
         // Topics that do not fit are not read, so that many topics cost no more than a few.
         let learns = !topic.learned.value.is_empty();
         if learns && !block.has_room() {
@@ -95,7 +104,8 @@ pub(crate) async fn prompt(
                 if let Some(documents) = view.learned {
                     problems.extend(block.learn(config, topic, &documents));
                 }
-                if view.available {
+                // A line names each skill instead.
+                if view.available && !topic.skills.value {
                     block.offer(topic, view.unlisted);
                 }
             }
@@ -212,7 +222,7 @@ pub(crate) fn subject(
 }
 
 /// Requests one of the views of `learn` that only the host can request.
-async fn ask<T: DeserializeOwned>(
+pub(crate) async fn ask<T: DeserializeOwned>(
     toolbox: &Toolbox,
     topic: &str,
     view: &'static str,

@@ -10,6 +10,7 @@ use kitbag_base::text::{alternatives, shown};
 use kitbag_config::{Config, Topic};
 
 use crate::builtins::learn::topic_line;
+use crate::builtins::skills::Skills;
 
 /// The maximum size of the block in bytes, about 4,000 tokens.
 const BLOCK_BYTES: usize = 16 << 10;
@@ -19,6 +20,12 @@ const LEARNED_BYTES: usize = 12 << 10;
 
 /// The maximum number of topics whose learned documents are read but do not fit.
 const LEFT_OUT: usize = 8;
+
+/// The maximum number of skills with a line in the block.
+const SKILLS: usize = 20;
+
+/// The maximum number of displayed characters of the description of a skill.
+const DESCRIPTION_CHARS: usize = 200;
 
 /// The start of the line before the documents of a topic.
 const HEADER: &str = "Documents of the topic ";
@@ -34,6 +41,9 @@ pub(crate) struct KnowledgeBlock {
     /// The topics with more to load, one line each.
     available: Vec<String>,
     has_unlisted: bool,
+    /// The skills with a line, and the number of other skills.
+    skills: Vec<String>,
+    more_skills: usize,
 }
 
 impl KnowledgeBlock {
@@ -83,6 +93,28 @@ impl KnowledgeBlock {
         self.has_unlisted |= has_unlisted;
     }
 
+    /// Returns the number of skills that may still get a line.
+    pub(crate) fn skill_room(&self) -> usize {
+        SKILLS - self.skills.len()
+    }
+
+    /// Adds the skills of a topic.
+    pub(crate) fn offer_skills(&mut self, topic: &str, skills: &Skills) {
+        let one_line = |text: &str| {
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            shown(&line).to_string()
+        };
+        for skill in &skills.skills {
+            let description = one_line(&skill.description);
+            let cut: String = description.chars().take(DESCRIPTION_CHARS).collect();
+            let end = if cut.len() < description.len() { "…" } else { "" };
+            let colon = if cut.is_empty() { "" } else { ": " };
+            let name = one_line(skill.loadable_name());
+            self.skills.push(format!("- {name} ({}){colon}{cut}{end}", one_line(topic)));
+        }
+        self.more_skills += skills.left_out;
+    }
+
     /// Returns the whole block, or an empty string if it has no content. `tool` is the name of
     /// `learn` if a model may call it.
     pub(crate) fn render(&self, tool: Option<&str>) -> String {
@@ -101,6 +133,21 @@ impl KnowledgeBlock {
                 "Learned documents of these topics are not loaded, for lack of room; `{tool}` loads \
                  them: {left_out}\n\n"
             );
+        }
+        if let (Some(tool), false) = (tool, self.skills.is_empty()) {
+            let _ = write!(
+                text,
+                "The following skills are instructions for tasks. Before such a task, load its skill \
+                 with the `{tool}` tool: the topic is in parentheses, and the name is the subject. \
+                 The files of a skill describe it:\n\n"
+            );
+            for line in &self.skills {
+                let _ = writeln!(text, "{}", escaped(line));
+            }
+            if self.more_skills > 0 {
+                let _ = writeln!(text, "… and {} more", self.more_skills);
+            }
+            text.push('\n');
         }
         if let (Some(tool), false) = (tool, self.available.is_empty()) {
             self.add_available(&mut text, tool);
@@ -181,6 +228,7 @@ mod tests {
             left_out: vec!["t".repeat(64); 500],
             available: vec![line; 500],
             has_unlisted: true,
+            ..KnowledgeBlock::default()
         };
         let text = block.render(Some("learn"));
         assert!(text.len() <= BLOCK_BYTES, "{}", text.len());

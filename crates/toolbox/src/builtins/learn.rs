@@ -140,7 +140,7 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
 }
 
 /// Grants the directory of a topic, which is resolved again for each call.
-fn grant(state: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
+pub(crate) fn grant(state: &ToolboxState, topic: &Topic) -> Result<DirectoryGrant, ErrorInfo> {
     let host = &topic.subjects.value;
     let refused = |why: &str| {
         let shown_path = host.strip_prefix(&state.config.root.value).unwrap_or(host);

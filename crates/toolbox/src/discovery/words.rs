@@ -8,11 +8,11 @@ const WORD_BYTES: usize = 40;
 
 /// Words that say nothing about a tool.
 const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "had",
-    "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "of", "on", "one",
-    "or", "our", "s", "so", "some", "that", "the", "their", "them", "then", "there", "this", "to",
-    "up", "us", "want", "was", "we", "who", "will", "with", "would", "you", "your", "please", "need",
-    "tool", "use",
+    "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
+    "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "of",
+    "on", "one", "or", "our", "s", "so", "some", "that", "the", "their", "them", "then", "there",
+    "this", "to", "up", "us", "want", "was", "we", "who", "will", "with", "would", "you", "your",
+    "please", "need", "tool", "use",
 ];
 
 /// Returns the stems of the words of a text, in order: identifiers are split at `_`, `-`, `.` and
@@ -69,7 +69,8 @@ pub(super) fn stem(word: &str) -> String {
         None => stem = stem.strip_suffix('s').filter(is_plural).unwrap_or(stem),
     }
     let long = |least: usize| move |rest: &&str| rest.len() >= least && has_vowel(rest);
-    if let Some(rest) = ["ing", "ed"].iter().find_map(|end| stem.strip_suffix(end).filter(long(3))) {
+    if let Some(rest) = ["ing", "ed"].iter().find_map(|end| stem.strip_suffix(end).filter(long(3)))
+    {
         // A doubled consonant, as in `planned`.
         let bytes = rest.as_bytes();
         let is_double = bytes.len() > 3 && bytes[bytes.len() - 1] == bytes[bytes.len() - 2];

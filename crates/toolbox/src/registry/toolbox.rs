@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::builtins::adapter::Adapter;
 use crate::builtins::knowledge::{self, KnowledgePrompt, Subjects};
 use crate::builtins::learn;
+use crate::builtins::skills::{self, Skills};
 use crate::call::context::{CallContext, FrontEnd};
 use crate::call::invocation::Invocation;
 use crate::call::outcome::CallOutcome;
@@ -298,6 +299,52 @@ impl Toolbox {
         let topic = topic.to_owned();
         self.offload(context, async move |toolbox, context| {
             knowledge::subjects(&toolbox, &topic, &context).await
+        })
+        .await
+    }
+
+    /// Returns the skills of every topic of skills, with the digests of their files, and the
+    /// reasons why others are missing. Works with any executor.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] if the topics could not be requested.
+    pub async fn skills(&self, context: CallContext) -> Result<Skills, ToolboxError> {
+        if !skills::has_skills(self) {
+            return Ok(Skills::default());
+        }
+        self.offload(context, async |toolbox, context| skills::all(&toolbox, &context).await).await
+    }
+
+    /// Returns the skills of every topic of skills as [`skills`](Self::skills) does, without files,
+    /// and with those that the server does not serve.
+    ///
+    /// # Errors
+    ///
+    /// As for [`skills`](Self::skills).
+    pub async fn listed_skills(&self, context: CallContext) -> Result<Skills, ToolboxError> {
+        if !skills::has_skills(self) {
+            return Ok(Skills::default());
+        }
+        let read = async |toolbox: Self, context| skills::all_listed(&toolbox, &context).await;
+        self.offload(context, read).await
+    }
+
+    /// Returns the content of a file of a skill, by its path in the directory of the topic, or the
+    /// reason why it is unavailable. Works with any executor.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolboxError`] if the topic could not be requested.
+    pub async fn skill_file(
+        &self,
+        topic: &str,
+        path: &str,
+        context: CallContext,
+    ) -> Result<Result<Vec<u8>, ErrorInfo>, ToolboxError> {
+        let (topic, path) = (topic.to_owned(), path.to_owned());
+        self.offload(context, async move |toolbox, context| {
+            skills::file(&toolbox, &topic, &path, &context).await
         })
         .await
     }

@@ -80,7 +80,7 @@ fn other_arguments_are_refused() {
     );
     check_invalid(
         json!({ "topic": "skills", "_topic": topic(json!({})), "_view": "all" }),
-        "`_view` is neither `prompt` nor `names`",
+        "`_view` is not `prompt`, `names` or `paths`",
     );
     check_invalid(json!([]), "invalid type: sequence, expected a map");
 }

@@ -48,6 +48,15 @@ fn a_skill_is_loaded_by_its_name() {
 }
 
 #[test]
+fn a_skill_has_priority_over_its_directory() {
+    let skill = "---\nname: pdf\n---\nText.\n";
+    let files = Memory::of(&["pdf/reference.md"]).file("pdf/SKILL.md", skill);
+    check(load(&files, json!({}), json!("pdf")), skill);
+    let listed = load(&files, json!({}), json!("pdf/")).unwrap();
+    assert!(listed.contains("- pdf/reference\n"), "{listed}");
+}
+
+#[test]
 fn a_long_list_has_the_descriptions_of_skills() {
     let mut files = Memory::of(&["zz.md"]);
     for number in 0..60 {

@@ -135,9 +135,9 @@ fn elsewhere(named: &Path) -> Option<String> {
         "" if text.starts_with('@') && text.contains('/') => package(text),
         "" if matches!(text, "npx" | "uvx" | "pip" | "npm" | "docker") => package(text),
         // `namespace:package@version`, the notation of WebAssembly package managers.
-        _ if is_package_name(scheme) && is_package_name(rest) => format!(
-            "`{shown}` is a package without a version; write it as `{shown}@1.0.0`"
-        ),
+        _ if is_package_name(scheme) && is_package_name(rest) => {
+            format!("`{shown}` is a package without a version; write it as `{shown}@1.0.0`")
+        }
         _ => return None,
     })
 }

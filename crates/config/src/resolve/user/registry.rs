@@ -175,7 +175,7 @@ fn absolute(bases: &Bases<'_>, text: &str) -> Result<PathBuf, Problem> {
     if !is_fixed(text) || text.is_empty() || Path::new(text).components().next().is_none() {
         return Err(relative_path(text).into());
     }
-    Ok(bases.absolute(text)?)
+    bases.absolute(text)
 }
 
 fn is_host(text: &str) -> bool {

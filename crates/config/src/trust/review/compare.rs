@@ -227,6 +227,7 @@ fn of_topic(id: &str, now: Option<&Topic>, then: Option<&Topic>, changes: &mut T
         title: _,
         introduction: _,
         description: _,
+        skills: _,
         learned,
         include,
         disabled,

@@ -1,0 +1,130 @@
+//! Signatures that are valid, missing and forged.
+
+use bytes::Bytes;
+use kitbag_registry::{
+    NewArtifact, RegistryError, Sha256Digest, Signature, Signer, SigningKey, TrustRoot, verify,
+};
+use rcgen::KeyPair;
+use serde_json::Value;
+
+use crate::support::Fixture;
+
+fn key() -> (SigningKey, Signer) {
+    let key = SigningKey::from_pem("key", KeyPair::generate().unwrap().serialize_pem().as_bytes());
+    let key = key.unwrap();
+    let signer = Signer::Key { name: "org.pub".to_owned(), der: key.public_key() };
+    (key, signer)
+}
+
+fn check(
+    digest: Sha256Digest,
+    bundles: &[Bytes],
+    required: &[&[Signer]],
+) -> Result<Signature, RegistryError> {
+    verify("oci://HOST/tool:1", digest, bundles, required, &TrustRoot::shipped().unwrap())
+}
+
+fn refused(digest: Sha256Digest, bundles: &[Bytes], required: &[&[Signer]]) -> String {
+    check(digest, bundles, required).unwrap_err().to_string()
+}
+
+fn bundle(artifact: &NewArtifact) -> Bytes {
+    artifact.layers[0].bytes.clone()
+}
+
+#[test]
+fn artifacts_are_signed_and_verified() {
+    let fixture = Fixture::new();
+    let pushed = fixture.push("org/tool:1", b"component");
+    let registry = fixture.registry("org/tool:1");
+    assert_eq!(registry.bundles(pushed.1).unwrap(), Vec::<Bytes>::new());
+    let ((ada, ada_key), (bob, bob_key), (_, other)) = (key(), key(), key());
+    for key in [&ada, &bob] {
+        registry.push(None, &key.sign(pushed).unwrap()).unwrap();
+    }
+    let bundles = registry.bundles(pushed.1).unwrap();
+    assert_eq!(bundles.len(), 2);
+    let signed = |by: &Signer| Signature::Signed { by: by.clone(), is_required: true };
+    let either = [other.clone(), bob_key.clone()];
+    assert_eq!(check(pushed.1, &bundles, &[&either]).unwrap(), signed(&bob_key));
+    // Each rule of the configuration must be met.
+    let [ada_only, bob_only] = [[ada_key.clone()], [bob_key.clone()]];
+    assert_eq!(check(pushed.1, &bundles, &[&bob_only, &ada_only]).unwrap(), signed(&ada_key));
+    assert!(check(pushed.1, &bundles, &[&ada_only, &[other]]).is_err());
+    assert_eq!(check(pushed.1, &bundles, &[]).unwrap(), Signature::Unknown);
+}
+
+#[test]
+fn missing_and_wrong_signatures_are_refused() {
+    let ((ada, ada_key), (eve, _)) = (key(), key());
+    let (digest, other) = (Sha256Digest::of(b"manifest"), Sha256Digest::of(b"other"));
+    let required: &[&[Signer]] = &[&[ada_key]];
+    let error = refused(digest, &[], required);
+    assert!(error.contains("but it is unsigned"), "{error}");
+    assert_eq!(check(digest, &[], &[]).unwrap(), Signature::Unsigned);
+    for (key, signed) in [(&eve, digest), (&ada, other)] {
+        let bundles = [bundle(&key.sign((8, signed)).unwrap())];
+        let error = refused(digest, &bundles, required);
+        assert!(error.contains("a signature is not valid"), "{error}");
+    }
+    let own = bundle(&ada.sign((8, digest)).unwrap());
+    assert!(check(digest, &[own], required).is_ok());
+}
+
+#[test]
+fn forged_bundles_are_refused() {
+    let (ada, signer) = key();
+    let digest = Sha256Digest::of(b"manifest");
+    let own = bundle(&ada.sign((8, digest)).unwrap());
+    let other = bundle(&ada.sign((8, Sha256Digest::of(b"other"))).unwrap());
+    let required: &[&[Signer]] = &[&[signer]];
+    let forged = |change: &dyn Fn(&mut Value, &Value)| {
+        let [mut own, other] =
+            [&own, &other].map(|it| serde_json::from_slice::<Value>(it).unwrap());
+        change(&mut own, &other);
+        Bytes::from(own.to_string())
+    };
+    let bundles = [
+        // The payload of one signature with another signature.
+        forged(&|own, other| {
+            own["dsseEnvelope"]["signatures"] = other["dsseEnvelope"]["signatures"].clone()
+        }),
+        forged(&|own, other| {
+            own["dsseEnvelope"]["payload"] = other["dsseEnvelope"]["payload"].clone()
+        }),
+        forged(&|own, _| own["dsseEnvelope"]["payloadType"] = "text/plain".into()),
+        forged(&|own, _| own["dsseEnvelope"]["signatures"] = Value::Array(Vec::new())),
+        forged(&|own, _| own["mediaType"] = "application/json".into()),
+        Bytes::from_static(b"{}"),
+        Bytes::from_static(b"\xff"),
+    ];
+    for bundle in bundles {
+        let error = refused(digest, std::slice::from_ref(&bundle), required);
+        assert!(error.contains("must be signed by key "), "{error}");
+    }
+}
+
+#[test]
+fn other_statements_are_not_signatures() {
+    use base64::Engine as _;
+    let engine = base64::engine::general_purpose::STANDARD;
+    let (ada, signer) = key();
+    let digest = Sha256Digest::of(b"manifest");
+    let mut value: Value =
+        serde_json::from_slice(&bundle(&ada.sign((8, digest)).unwrap())).unwrap();
+    let payload = value["dsseEnvelope"]["payload"].as_str().unwrap();
+    let payload = String::from_utf8(engine.decode(payload).unwrap()).unwrap();
+    let payload = payload.replace("sigstore.dev/cosign/sign", "example.com/vulnerable");
+    value["dsseEnvelope"]["payload"] = engine.encode(payload).into();
+    let error = refused(digest, &[value.to_string().into()], &[&[signer]]);
+    assert!(error.contains("vulnerable/v1` is not a signature"), "{error}");
+}
+
+#[test]
+fn keys_of_other_kinds_are_refused() {
+    let pem = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap().serialize_pem();
+    for text in [&*pem, "nothing"] {
+        let error = SigningKey::from_pem("key.pem", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("`key.pem` is not a P-256 key in PEM"), "{error}");
+    }
+}
