@@ -176,10 +176,12 @@ impl Exchange {
             follow: 0,
             ..HttpGrant::allowing(&request)
         };
-        let grants = HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&self.reach.deny) };
+        let grants =
+            HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&self.reach.deny) };
         let limits = CallLimits { requests: 1 };
         let owner = "sign-in";
-        let requests = Requests::new(&self.reach.http, owner, Account::default(), grants, limits, None);
+        let requests =
+            Requests::new(&self.reach.http, owner, Account::default(), grants, limits, None);
         let body: OutgoingBody =
             Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
         let mut request = Request::new(body);

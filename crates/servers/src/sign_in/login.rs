@@ -396,10 +396,7 @@ pub(crate) async fn refresh(
 /// # Errors
 ///
 /// [`SignInError`] if the authorization server did not revoke them.
-pub async fn revoke(
-    reach: &Reach,
-    sign_in: &SignIn,
-) -> Result<bool, SignInError> {
+pub async fn revoke(reach: &Reach, sign_in: &SignIn) -> Result<bool, SignInError> {
     const WHAT: &str = "the revocation endpoint";
     let Some(endpoint) = &sign_in.revocation_endpoint else { return Ok(false) };
     let exchange = Exchange::new(reach, &sign_in.server)?;

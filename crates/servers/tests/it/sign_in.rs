@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use kitbag_policy::server::{RemoteServer, ServerAddress, ServerName};
 use kitbag_servers::sign_in::{
-    Login, LoginOptions, Reach, RedirectListener, SignIn, SignInStatus, SignInStore, StoreLock, revoke,
+    Login, LoginOptions, Reach, RedirectListener, SignIn, SignInStatus, SignInStore, StoreLock,
+    revoke,
 };
 use kitbag_servers::{
     CallEvents, ServerCall, ServerTarget, Servers, ServersOptions, TargetSecrets,
