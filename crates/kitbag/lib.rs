@@ -40,9 +40,9 @@ mod requests;
 mod secret_sources;
 #[cfg(feature = "servers")]
 mod server_pool;
-mod tool_config;
 #[cfg(feature = "servers")]
 mod sign_in_store;
+mod tool_config;
 mod trust_question;
 
 use std::convert::Infallible;
@@ -79,8 +79,6 @@ pub use kitbag_secrets as secrets;
 pub use kitbag_secrets::store as secret_store;
 #[cfg(feature = "servers")]
 pub use kitbag_servers as servers;
-#[cfg(feature = "servers")]
-pub use sign_in_store::sign_in_store;
 pub use kitbag_state::audit;
 pub use kitbag_state::trust;
 pub use kitbag_toolbox::{

@@ -35,7 +35,7 @@ use crate::error::ServerError;
 use crate::items::{self, ServerItems};
 use crate::listing::{self, Listing};
 use crate::pool::Means;
-use crate::sign_in::Access;
+use crate::sign_in::{Access, Reach};
 use crate::start::{Link, RunningProcess};
 use crate::subscriptions::{self, Subscriptions};
 use crate::target::ServerTarget;
@@ -276,8 +276,12 @@ fn remote_client(
     };
     // A secret of the configuration is used instead of a sign-in.
     let store = means.sign_ins.as_ref().filter(|_| remote.secret.is_none());
-    let access =
-        store.map(|store| Access::new(&target.name, &remote.url, &means.http, &target.deny, store));
+    let reach = Reach {
+        http: means.http.clone(),
+        deny: Arc::clone(&target.deny),
+        addresses: remote.addresses.clone(),
+    };
+    let access = store.map(|store| Access::new(&target.name, &remote.url, reach, store));
     let invalid = |name| format!("the header `{name}` is not valid");
     BrokerClient::new(&target.name, Box::new(make), access, &remote.headers).map_err(invalid)
 }

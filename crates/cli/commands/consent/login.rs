@@ -13,7 +13,7 @@ use kitbag::policy::server::{ServerAddress, ServerName};
 use kitbag::policy::{SecretName, SecretPlace};
 use kitbag::secrets::CallEnd;
 use kitbag::servers::sign_in::{
-    Login, LoginOptions, RedirectListener, SignIn, SignInError, SignInStore,
+    Login, LoginOptions, Reach, RedirectListener, SignIn, SignInError, SignInStore,
 };
 use kitbag::{Kitbag, sign_in_store};
 use serde_json::json;
@@ -112,8 +112,7 @@ impl Args {
             client = last.map(|(id, secret)| (id.to_owned(), secret.map(str::to_owned)));
         }
         let options = LoginOptions {
-            http: kitbag.toolbox().host().client().clone(),
-            deny: Arc::clone(&config.deny.value),
+            reach: reach(kitbag, name),
             server: url,
             client,
             scopes: self.scope.clone(),
@@ -142,6 +141,18 @@ impl Args {
         let callback = listener.wait(TIME).await.map_err(refused)?;
         login.finish(authorization, callback).await.map_err(refused)
     }
+}
+
+/// Returns the connections of a sign-in, with the addresses that the server may have.
+pub(super) fn reach(kitbag: &Kitbag, name: &ServerName) -> Reach {
+    let config = kitbag.toolbox().config();
+    let address = config.servers.get(name).and_then(|server| server.address.as_ref());
+    let addresses = match address.map(|address| &*address.value) {
+        Some(ServerAddress::Remote(remote)) => remote.addresses.clone(),
+        _ => Vec::new(),
+    };
+    let http = kitbag.toolbox().host().client().clone();
+    Reach { http, deny: Arc::clone(&config.deny.value), addresses }
 }
 
 /// Returns the URL of a remote server.

@@ -1,12 +1,10 @@
 //! `kitbag logout`.
 
-use std::sync::Arc;
-
 use kitbag::policy::server::ServerName;
 use kitbag::servers::sign_in::revoke;
 use serde_json::json;
 
-use super::login::{failed, runtime, store, url};
+use super::login::{failed, reach, runtime, store, url};
 use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
@@ -34,10 +32,8 @@ impl Args {
             Some(_) => store.read(&url).map_err(unusable)?,
             None => None,
         };
-        let http = kitbag.toolbox().host().client();
-        let deny = Arc::clone(&config.deny.value);
         let revoked = match &sign_in {
-            Some(sign_in) => runtime()?.block_on(revoke(http, &deny, sign_in)),
+            Some(sign_in) => runtime()?.block_on(revoke(&reach(kitbag, &name), sign_in)),
             None => Ok(false),
         };
         // Deleted in any case, so that kitbag does not use it again.

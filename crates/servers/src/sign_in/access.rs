@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kitbag_base::shell;
-use kitbag_http::Client;
-use kitbag_policy::http::Deny;
 use kitbag_policy::server::ServerName;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
+use super::exchange::Reach;
 use super::login::refresh;
 use super::store::{SignIn, SignInStore, StoreLock};
 
@@ -23,8 +22,7 @@ pub(crate) struct Access(Arc<State>);
 struct State {
     server: ServerName,
     url: String,
-    http: Client,
-    deny: Arc<Deny>,
+    reach: Reach,
     store: Arc<dyn SignInStore>,
     /// Held during a refresh, so that concurrent requests wait for one.
     current: Mutex<Option<SignIn>>,
@@ -34,15 +32,13 @@ impl Access {
     pub(crate) fn new(
         server: &ServerName,
         url: &str,
-        http: &Client,
-        deny: &Arc<Deny>,
+        reach: Reach,
         store: &Arc<dyn SignInStore>,
     ) -> Self {
         Self(Arc::new(State {
             server: server.clone(),
             url: url.to_owned(),
-            http: http.clone(),
-            deny: Arc::clone(deny),
+            reach,
             store: Arc::clone(store),
             current: Mutex::default(),
         }))
@@ -108,7 +104,7 @@ impl State {
             return Ok(Some(sign_in.access_token));
         }
         let failed = |reason: String| format!("its sign-in cannot be refreshed: {reason}");
-        let refreshed = refresh(&self.http, &self.deny, &sign_in).await;
+        let refreshed = refresh(&self.reach, &sign_in).await;
         let Some(refreshed) = refreshed.map_err(|error| failed(error.to_string()))? else {
             *current = None;
             self.store.delete(&self.url).map_err(failed)?;

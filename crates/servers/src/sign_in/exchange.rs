@@ -24,10 +24,20 @@ const MOST_BYTES: u64 = 64 << 10;
 /// The time of one request.
 const TIME: Duration = Duration::from_secs(30);
 
+/// The connections of a sign-in.
+#[derive(Clone, Default)]
+pub struct Reach {
+    /// Sends the requests.
+    pub http: Client,
+    /// The URLs that no request may reach.
+    pub deny: Arc<Deny>,
+    /// Blocks of addresses that the host of the MCP server may have in addition to public ones.
+    pub addresses: Vec<IpNet>,
+}
+
 /// Sends the requests of one sign-in.
 pub(crate) struct Exchange {
-    http: Client,
-    deny: Arc<Deny>,
+    reach: Reach,
     /// The URL of the MCP server.
     server: HttpRequest,
 }
@@ -43,10 +53,10 @@ impl Exchange {
     /// # Errors
     ///
     /// [`SignInError`] if a server may not have this URL.
-    pub(crate) fn new(http: &Client, deny: &Arc<Deny>, server: &str) -> Result<Self, SignInError> {
+    pub(crate) fn new(reach: &Reach, server: &str) -> Result<Self, SignInError> {
         let server =
             HttpRequest::read("POST", server).map_err(|refusal| SignInError(refusal.reason))?;
-        Ok(Self { http: http.clone(), deny: Arc::clone(deny), server })
+        Ok(Self { reach: reach.clone(), server })
     }
 
     /// Returns the origin of the MCP server.
@@ -166,10 +176,12 @@ impl Exchange {
             follow: 0,
             ..HttpGrant::allowing(&request)
         };
-        let grants = HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&self.deny) };
+        let grants =
+            HttpGrants { grants: vec![Arc::new(grant)], deny: Arc::clone(&self.reach.deny) };
         let limits = CallLimits { requests: 1 };
         let owner = "sign-in";
-        let requests = Requests::new(&self.http, owner, Account::default(), grants, limits, None);
+        let requests =
+            Requests::new(&self.reach.http, owner, Account::default(), grants, limits, None);
         let body: OutgoingBody =
             Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
         let mut request = Request::new(body);
@@ -197,6 +209,7 @@ impl Exchange {
 
     /// Returns the addresses that a host may have besides those of the public internet.
     fn addresses(&self, host: &Host) -> Vec<IpNet> {
+        let own = &self.reach.addresses;
         match host {
             // The person wrote the address of the MCP server.
             Host::Address(address) if host == self.server.host() || is_loopback(host) => {
@@ -205,6 +218,7 @@ impl Exchange {
             host if host.is_localhost() => {
                 ["127.0.0.0/8", "::1/128"].iter().filter_map(|net| net.parse().ok()).collect()
             }
+            host if host == self.server.host() => own.clone(),
             _ => Vec::new(),
         }
     }
@@ -271,7 +285,7 @@ mod tests {
     #[test]
     fn endpoints_are_public_and_encrypted() {
         let check = |server: &str, url: &str, expected: Result<(), &str>| {
-            let exchange = Exchange::new(&Client::default(), &Arc::default(), server).unwrap();
+            let exchange = Exchange::new(&Reach::default(), server).unwrap();
             let checked = exchange.check("the token endpoint", url).map(|_| ());
             let checked = checked.map_err(|error| error.to_string());
             assert_eq!(checked, expected.map_err(|error| format!("the token endpoint is {error}")));

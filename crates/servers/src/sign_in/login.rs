@@ -1,21 +1,18 @@
 //! Signing in, refreshing a sign-in, and revoking it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use kitbag_base::text::shown;
-use kitbag_http::Client;
-use kitbag_policy::http::Deny;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::challenge::{Challenge, is_scope, scopes};
-use super::exchange::{Exchange, OAuthError};
+use super::exchange::{Exchange, OAuthError, Reach};
 use super::metadata::{self, Metadata};
 use super::store::{ClientCredentials, SignIn, now};
 use super::{Callback, SignInError, random};
@@ -26,10 +23,8 @@ const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The options of a sign-in.
 #[derive(Clone, Default)]
 pub struct LoginOptions {
-    /// Sends the requests.
-    pub http: Client,
-    /// The URLs that no request may reach.
-    pub deny: Arc<Deny>,
+    /// The connections.
+    pub reach: Reach,
     /// The URL of the MCP server.
     pub server: String,
     /// The client, and its secret. `None`: kitbag registers one.
@@ -78,7 +73,7 @@ impl Login {
         if let Some(scope) = options.scopes.iter().find(|scope| !is_scope(scope)) {
             return Err(SignInError(format!("`{}` is not the name of a scope", shown(scope))));
         }
-        let exchange = Exchange::new(&options.http, &options.deny, &options.server)?;
+        let exchange = Exchange::new(&options.reach, &options.server)?;
         let probe = json!({
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
             "params": {
@@ -370,12 +365,11 @@ async fn post(
 /// Refreshes the tokens of a sign-in. `None`: the authorization server refuses, and the person has
 /// to sign in again.
 pub(crate) async fn refresh(
-    http: &Client,
-    deny: &Arc<Deny>,
+    reach: &Reach,
     sign_in: &SignIn,
 ) -> Result<Option<SignIn>, SignInError> {
     let Some(refresh_token) = &sign_in.refresh_token else { return Ok(None) };
-    let exchange = Exchange::new(http, deny, &sign_in.server)?;
+    let exchange = Exchange::new(reach, &sign_in.server)?;
     let fields = [
         ("grant_type", "refresh_token"),
         ("refresh_token", &**refresh_token),
@@ -402,14 +396,10 @@ pub(crate) async fn refresh(
 /// # Errors
 ///
 /// [`SignInError`] if the authorization server did not revoke them.
-pub async fn revoke(
-    http: &Client,
-    deny: &Arc<Deny>,
-    sign_in: &SignIn,
-) -> Result<bool, SignInError> {
+pub async fn revoke(reach: &Reach, sign_in: &SignIn) -> Result<bool, SignInError> {
     const WHAT: &str = "the revocation endpoint";
     let Some(endpoint) = &sign_in.revocation_endpoint else { return Ok(false) };
-    let exchange = Exchange::new(http, deny, &sign_in.server)?;
+    let exchange = Exchange::new(reach, &sign_in.server)?;
     let refresh = sign_in.refresh_token.as_deref().map(|token| (token, "refresh_token"));
     for (token, hint) in refresh.into_iter().chain([(&*sign_in.access_token, "access_token")]) {
         let fields = [("token", token), ("token_type_hint", hint)];

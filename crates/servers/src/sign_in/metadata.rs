@@ -74,7 +74,8 @@ async fn resource(
         // tenants, one of them must not get tokens for all.
         let is_own = resource.trim_end_matches('/') == server.trim_end_matches('/');
         let place = resource.strip_prefix(&*origin).unwrap_or_default().trim_end_matches('/');
-        let is_above = contains(&resource, server) && *url == format!("{origin}{well_known}{place}");
+        let is_above =
+            contains(&resource, server) && *url == format!("{origin}{well_known}{place}");
         if !is_own && !is_above {
             return Err(SignInError(format!(
                 "{what} is refused: it is for `{}`, not for `{}`",

@@ -17,6 +17,7 @@ mod store;
 
 pub(crate) use access::{Access, required};
 pub(crate) use challenge::Challenge;
+pub use exchange::Reach;
 pub use login::{Authorization, DeviceCode, Login, LoginOptions, revoke};
 pub use redirect::{Callback, RedirectListener};
 pub use store::{SignIn, SignInStatus, SignInStore, StoreLock, key};

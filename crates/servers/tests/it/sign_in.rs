@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use kitbag_policy::server::{RemoteServer, ServerAddress, ServerName};
 use kitbag_servers::sign_in::{
-    Login, LoginOptions, RedirectListener, SignIn, SignInStatus, SignInStore, StoreLock, revoke,
+    Login, LoginOptions, Reach, RedirectListener, SignIn, SignInStatus, SignInStore, StoreLock,
+    revoke,
 };
 use kitbag_servers::{
     CallEvents, ServerCall, ServerTarget, Servers, ServersOptions, TargetSecrets,
@@ -75,7 +76,7 @@ async fn sign_in(server: &OAuthServer) -> Result<SignIn, String> {
 }
 
 fn target(url: String) -> ServerTarget {
-    let remote = RemoteServer { url, secret: None, headers: Vec::new() };
+    let remote = RemoteServer { url, secret: None, headers: Vec::new(), addresses: Vec::new() };
     ServerTarget {
         name: ServerName::new("docs").unwrap(),
         address: Arc::new(ServerAddress::Remote(remote)),
@@ -175,7 +176,7 @@ async fn a_device_code_signs_in_and_logout_revokes() {
     assert_eq!(device.user_code, "WDJB-MJHT");
     let signed_in = login.wait(device).await.unwrap();
     assert_eq!(server.state().access.len(), 1);
-    let revoked = revoke(&Default::default(), &Arc::default(), &signed_in).await;
+    let revoked = revoke(&Reach::default(), &signed_in).await;
     assert_eq!(revoked, Ok(true));
     assert!(server.state().access.is_empty() && server.state().refresh.is_empty());
 }
