@@ -91,9 +91,9 @@ pub use program_servers::AddServerError;
 #[cfg(feature = "store")]
 pub use secret_sources::open_store;
 pub use secret_sources::{PASSPHRASE_VARIABLE, secret_sources};
-pub use tool_config::ToolConfig;
 #[cfg(feature = "servers")]
 pub use sign_in_store::sign_in_store;
+pub use tool_config::ToolConfig;
 pub use trust_question::{TrustQuestion, TrustQuestionError};
 
 /// Compiles the Rust code of the page on embedding.

@@ -30,8 +30,8 @@ mod tls;
 
 pub use behaviour::{Answer, Behaviour, Coding};
 pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
-pub use registry::{OciRegistry, signing_key};
 pub use oauth::{OAuthServer, OAuthState};
+pub use registry::{OciRegistry, signing_key};
 pub use seen::{Seen, SeenRequest};
 pub use server::Server;
 pub use tls::{Authority, Tls};
