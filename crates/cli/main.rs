@@ -100,7 +100,7 @@ enum Command {
     /// Push a component to a registry, and sign it
     ///
     /// The artifact has the layout of the CNCF for Wasm, which other programs also read. The command
-    /// prints the digest, by which other people can pin it.
+    /// prints the digest, which pins the artifact.
     Push(commands::registry::push::Args),
     /// Sign in to a remote MCP server, with a browser
     ///

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::mcp::{Client, texts};
 use crate::support::{Run, Workspace};
 
-/// A workspace with the server in its configuration. Nobody is signed in.
+/// A workspace with the server in its configuration. There is no sign-in yet.
 fn workspace(server: &OAuthServer) -> Workspace {
     let workspace = Workspace::new().with_time();
     workspace.config(&format!("[servers.docs]\nurl = \"{}\"\n", server.url()));
@@ -111,7 +111,7 @@ fn a_person_signs_in_calls_and_signs_out() {
     let refused = workspace.run(&["run", "docs_echo"]);
     assert!(refused.stderr.contains("`kitbag login docs`"), "{}", refused.stderr);
     let out = workspace.run(&["logout", "docs"]).success();
-    assert_eq!(out, "Nobody was signed in to the server docs.\n");
+    assert_eq!(out, "There was no sign-in to the server docs.\n");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn lying_providers_get_no_token_and_leave_no_sign_in() {
         assert_ne!(run.code, 0, "{lie}: {}", run.stdout);
         assert_eq!(server.state().access.len(), 0, "{lie}");
         let out = workspace.run(&["logout", "docs"]).success();
-        assert_eq!(out, "Nobody was signed in to the server docs.\n", "{lie}");
+        assert_eq!(out, "There was no sign-in to the server docs.\n", "{lie}");
     };
     for (key, lie) in cases {
         let server = OAuthServer::start();

@@ -14,7 +14,7 @@ pub enum RegistryError {
         /// The URL.
         url: String,
         /// The reason.
-        source: RequestError,
+        source: Box<RequestError>,
     },
     /// The registry is on this machine or in a private network, and no configuration names it.
     #[error(
@@ -82,7 +82,7 @@ pub enum RegistryError {
         /// The problem.
         problem: String,
     },
-    /// A signature is required, but none of the signatures meets the requirement.
+    /// A signature is required, but no signature meets the requirement.
     #[error("{0}")]
     Signature(String),
     /// A key or a trust root cannot be used.
@@ -99,11 +99,10 @@ impl RegistryError {
             RequestError::Refused(refusal) if refusal.kind == RefusalKind::Address => {
                 Self::Private { host: host.to_owned() }
             }
-            // Only an address that is not public is refused: the grants allow all public hosts.
             RequestError::Refused(refusal) if refusal.kind == RefusalKind::Size => {
                 Self::Size { url: url.to_owned(), problem: refusal.reason }
             }
-            source => Self::Request { url: url.to_owned(), source },
+            source => Self::Request { url: url.to_owned(), source: Box::new(source) },
         }
     }
 

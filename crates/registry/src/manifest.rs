@@ -20,7 +20,7 @@ pub struct Pulled {
 }
 
 impl Registry<'_> {
-    /// Resolves a reference, and reads its manifest. The digest is that of the bytes received.
+    /// Resolves a reference, and reads its manifest. The digest is computed from the received bytes.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ const MANIFEST_TYPES: &str = "application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, \
      application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// The registry that Docker's short name stands for.
+/// The registry that Docker's short name denotes.
 const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
 /// Access to a host that the user config allows.

@@ -161,7 +161,7 @@ impl Registry<'_> {
         Ok(bundles)
     }
 
-    /// Returns the manifests that refer to another one: by the API for them, or by their tag.
+    /// Returns the manifests that refer to a manifest: by the API for referrers, or by their tag.
     fn referrers(&self, subject: Sha256Digest) -> Result<Vec<Descriptor>, RegistryError> {
         let url = self.url(&format!("referrers/{subject}"));
         let accept = vec![("accept", "application/vnd.oci.image.index.v1+json".to_owned())];

@@ -34,7 +34,7 @@ pub struct ServersOptions {
     pub connect: Option<Arc<dyn Connect>>,
     /// Sends requests to remote servers.
     pub http: Client,
-    /// Keeps the sign-ins to remote servers. `None`: nobody is signed in.
+    /// Keeps the sign-ins to remote servers. `None`: there are no sign-ins.
     pub sign_ins: Option<Arc<dyn SignInStore>>,
 }
 

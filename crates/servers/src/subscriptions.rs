@@ -222,7 +222,7 @@ async fn listen(
             continue;
         }
         if let Ok(Ok(mut stream)) = timeout(ANSWER, peer.listen(filter)).await {
-            // The stream before ends after the new one has begun, so that no change is missed.
+            // The old stream ends after the new one has started, so that no change is missed.
             drop(before.take());
             let accepted = stream.acknowledged().resource_subscriptions.clone().unwrap_or_default();
             for uri in &wanted {

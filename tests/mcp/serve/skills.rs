@@ -148,7 +148,7 @@ fn links_in_skills_are_not_followed() {
 }
 
 #[test]
-fn skills_of_an_untrusted_workspace_are_text_for_nobody() {
+fn skills_of_untrusted_workspaces_are_hidden() {
     let workspace = workspace().untrusted();
     // A file that needs trust.
     workspace.config("[knowledge.notes]\nsubjects = \"notes\"\nlearned = [\"a\"]\n");

@@ -22,7 +22,7 @@ struct State {
     /// Types and contents by repository and tag or digest.
     manifests: HashMap<String, (String, Vec<u8>)>,
     uploads: Vec<Vec<u8>>,
-    /// The value of `Authorization` that is required, and that of the token server.
+    /// The value of `Authorization` that is required, and the token server's value.
     token: Option<String>,
     change: Option<Change>,
 }

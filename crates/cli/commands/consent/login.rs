@@ -133,7 +133,7 @@ impl Args {
         }
         let listener = RedirectListener::open().await.map_err(refused)?;
         let authorization = login.authorize(&listener.url()).await.map_err(refused)?;
-        // The whole URL: a part of it is of no use. Its parser has encoded all other characters.
+        // The whole URL: a shortened one is useless. Its parser has encoded all other characters.
         output::note(&format!("open this URL to sign in:\n{}", authorization.url));
         if !self.no_browser && io::stderr().is_terminal() {
             open(&authorization.url);

@@ -47,7 +47,7 @@ impl Args {
             return Ok(Exit::Done);
         }
         output::data(&match (was_there, is_revoked) {
-            (false, _) => format!("Nobody was signed in to the server {name}."),
+            (false, _) => format!("There was no sign-in to the server {name}."),
             (true, true) => format!("Revoked and deleted the sign-in to the server {name}."),
             (true, false) => format!(
                 "Deleted the sign-in to the server {name}. Its tokens are valid until they expire."

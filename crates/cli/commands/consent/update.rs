@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(value_parser = added_name)]
     name: String,
     /// Replace the component with this one, with the one in this directory, or with a download
-    /// [default: a tool that was downloaded is downloaded again, another one is reviewed in place]
+    /// [default: a downloaded tool is downloaded again, and any other tool is reviewed in place]
     #[arg(value_name = "FILE.wasm | DIR | REFERENCE")]
     path: Option<PathBuf>,
     /// Import the tool from the configuration of another program

@@ -96,7 +96,7 @@ impl Args {
     }
 }
 
-/// Returns the path of the component: a file, or that of a tool.
+/// Returns the path of the component: a file, or the component of a tool.
 fn component_path(
     what: Option<&Path>,
     to: &OciReference,

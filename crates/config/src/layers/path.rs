@@ -20,9 +20,8 @@ impl Bases<'_> {
         }
         if is_url(text) {
             return Err(Problem::from(format!(
-                "`{}` is a URL, but must be the path of a file: kitbag downloads nothing; download \
-                 the file, inspect it with `kitbag inspect FILE`, and add it with `kitbag add \
-                 FILE`",
+                "`{}` is a URL, but must be the path of a file; `kitbag add URL#sha256=DIGEST` \
+                 downloads a tool and shows its requests",
                 shown(text)
             )));
         }

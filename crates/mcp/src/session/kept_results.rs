@@ -45,7 +45,7 @@ struct Entry {
     _memory: Reservation,
 }
 
-/// Who may read a result.
+/// The readers of a result.
 #[derive(Clone, PartialEq, Eq)]
 struct Scope {
     caller: String,

@@ -180,7 +180,7 @@ fn calls_through_call_tool_are_calls_of_the_tool() {
             let through = tool(&mut client, "call_tool", call);
             assert_eq!(direct["result"], through["result"], "{direct}");
         }
-        // A client without forms is told how to pass answers.
+        // A client without forms receives directions for passing answers.
         let call = json!({ "name": "probe", "arguments": { "do": "ask" } });
         let asked = tool(&mut client, "call_tool", call);
         assert!(texts(&asked["result"])[0].contains("_answers"), "{asked}");

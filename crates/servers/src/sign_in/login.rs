@@ -242,7 +242,7 @@ impl Login {
                 },
             }
         }
-        Err(SignInError::new("the code expired before somebody signed in"))
+        Err(SignInError::new("the code expired before the sign-in was complete"))
     }
 
     /// Returns the configured client, or registers one (RFC 7591).

@@ -64,7 +64,7 @@ impl RedirectListener {
         match timeout(time, self.accept()).await {
             Ok(callback) => callback,
             Err(_) => {
-                Err(SignInError(format!("nobody signed in within {} seconds", time.as_secs())))
+                Err(SignInError(format!("there was no sign-in within {} seconds", time.as_secs())))
             }
         }
     }

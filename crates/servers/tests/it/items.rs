@@ -264,7 +264,7 @@ async fn a_stateless_server_is_asked_to_report_changes() {
 }
 
 /// Serves one connection of a server of the older era with subscriptions to resources: it refuses
-/// `note:no`, and reports a change of the resource after each subscription, and of another one.
+/// `note:no`, and reports a change of the resource after each subscription, and of a second resource.
 async fn serve_subscriptions(mut peer: Peer, seen: Seen) -> Option<()> {
     loop {
         let message = peer.receive().await?;

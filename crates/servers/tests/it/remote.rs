@@ -202,7 +202,7 @@ async fn names_have_private_addresses_only_if_configured() {
     assert_eq!(list(&["127.0.0.0/8"]).await.unwrap().tools.len(), 1);
 }
 
-/// Answers requests of the newer era. Each list of prompts is another one, and the stream of changes
+/// Answers requests of the newer era. Each list of prompts differs, and the stream of changes
 /// reports it once. The first stream then ends, and the second one stays open.
 async fn answer_stateless(
     mut stream: TcpStream,

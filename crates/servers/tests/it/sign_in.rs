@@ -248,14 +248,14 @@ async fn a_redirect_is_taken_once_with_its_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_signs_in_within_bounded_time() {
+async fn a_sign_in_has_bounded_time() {
     let listener = RedirectListener::open().await.unwrap();
     let error = listener.wait(Duration::from_millis(1)).await.err().unwrap().to_string();
-    assert_eq!(error, "nobody signed in within 0 seconds");
+    assert_eq!(error, "there was no sign-in within 0 seconds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn replayed_codes_sign_nobody_in() {
+async fn replayed_codes_are_refused() {
     let server = OAuthServer::start();
     sign_in(&server).await.unwrap();
     server.state().replays = true;
