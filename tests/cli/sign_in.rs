@@ -127,6 +127,17 @@ fn servers_are_added_after_a_sign_in() {
 }
 
 #[test]
+fn a_device_code_signs_in_without_a_browser() {
+    let server = OAuthServer::start();
+    let workspace = workspace(&server);
+    let run = workspace.run(&["login", "docs", "--device"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let page = format!("open {}/enter and enter the code WDJB-MJHT", server.origin());
+    assert!(run.stderr.contains(&page), "{}", run.stderr);
+    workspace.run(&["update", "docs", "--yes"]).success();
+}
+
+#[test]
 fn servers_of_untrusted_workspaces_get_no_sign_in() {
     let server = OAuthServer::start();
     let workspace = workspace(&server).untrusted();
