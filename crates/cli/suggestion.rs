@@ -27,7 +27,6 @@ const OTHER_NAMES: [(&str, &str); 27] = [
     ("server", "serve"),
     ("show", "describe"),
     ("start", "serve"),
-    ("test", "check"),
     ("tool", "list"),
     ("tools", "list"),
     ("uninstall", "remove"),

@@ -187,7 +187,7 @@ env = []
 \"storage\" = true
 [tools.\"a\".limits]
 time = \"1s 500ms\"
-memory = \"64MiB\"
+memory = \"64 MiB\"
 "
         );
         assert_eq!(quoted("\n\u{7f}"), r#""\u000A\u007F""#);
