@@ -7,7 +7,7 @@ use kitbag::base::shell;
 use kitbag::base::text::nearest;
 
 /// Command names of other programs for kitbag's commands.
-const OTHER_NAMES: [(&str, &str); 27] = [
+const OTHER_NAMES: [(&str, &str); 26] = [
     ("call", "run"),
     ("config-mcp", "mcp-config"),
     ("delete", "remove"),
