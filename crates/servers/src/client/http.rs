@@ -41,11 +41,14 @@ pub(crate) struct BrokerClient {
     server: ServerName,
     make: Arc<MakeRequests>,
     /// The requests with the last access token.
-    current: Arc<Mutex<Option<(Option<String>, Arc<Requests>)>>>,
+    current: Arc<Mutex<Option<TokenRequests>>>,
     access: Option<Access>,
     /// The headers of the configuration.
     headers: HeaderMap,
 }
+
+/// An access token, and the requests with it.
+type TokenRequests = (Option<String>, Arc<Requests>);
 
 /// Creates the requests with an access token.
 pub(crate) type MakeRequests = dyn Fn(Option<&str>) -> Result<Requests, String> + Send + Sync;

@@ -380,7 +380,7 @@ fn bytes(toolbox: &Toolbox, topic: &Topic, path: &str, limit: u64) -> Result<Vec
 /// cannot be changed, because their digests are published.
 fn check(toolbox: &Toolbox, bytes: &[u8]) -> Result<(), String> {
     let leaks = toolbox.0.secrets.leaks();
-    let mut found = leaks.find(bytes).into_iter();
+    let mut found = leaks.find(bytes);
     if let Some(leak) = found.find(|leak| leak.on_answer == OnAnswer::Redact) {
         return Err(format!("it contains what looks like {} (rule `{}`)", leak.what, leak.rule));
     }
