@@ -222,7 +222,7 @@ mod tests {
         check(unrecognized, "read_file --path a.txt", Some("kitbag run read_file path=a.txt"));
         check(unrecognized, "install ./x.wasm", Some("kitbag add ./x.wasm"));
         check(unrecognized, "call now --zone UTC", Some("kitbag run now zone=UTC"));
-        check(unrecognized, "--json test", Some("kitbag --json check"));
+        check(unrecognized, "--json validate", Some("kitbag --json check"));
         check(unrecognized, "tools list", Some("kitbag list"));
         check(unrecognized, "tools", Some("kitbag list"));
         check(unrecognized, "tools --json", Some("kitbag list --json"));
