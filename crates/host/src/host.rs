@@ -30,8 +30,9 @@ use crate::error::CallError;
 use crate::lanes::Entry;
 use crate::pool::pool;
 use crate::schedule::blocking::{block_on, in_own_runtime, set_outer_runtime};
-use crate::schedule::budget::{MemoryBudget, Reservation, ServerMemory};
+use crate::schedule::budget::{MemoryBudget, Reservation};
 use crate::schedule::queue::{Concurrency, Permit, Queue, processors};
+use crate::schedule::server_memory::ServerMemory;
 use crate::schedule::threads::Threads;
 use crate::schedule::timer::{Cancellation, Timer};
 
