@@ -164,7 +164,8 @@ fn tokens_that_cannot_be_revoked_are_deleted() {
     assert_eq!(login(&workspace, &[]).code, 0);
     server.state().keeps_tokens = true;
     let out = workspace.run(&["logout", "docs"]);
-    let deleted = "Deleted the sign-in to the server docs. Its tokens are valid until they expire.\n";
+    let deleted =
+        "Deleted the sign-in to the server docs. Its tokens are valid until they expire.\n";
     assert_eq!((out.code, &*out.stdout), (0, deleted));
     let warning = "warning: the tokens are deleted, but not revoked: ";
     assert!(out.stderr.starts_with(warning), "{}", out.stderr);

@@ -29,7 +29,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{
-    ClientError, BoundedLines, BrokerClient, Changes, Failure, Guard, Handler, Redaction, Router, grant,
+    BoundedLines, BrokerClient, Changes, ClientError, Failure, Guard, Handler, Redaction, Router,
+    grant,
 };
 use crate::error::{ServerError, StartFailure};
 use crate::items::{self, ServerItems};
@@ -185,10 +186,7 @@ pub(crate) async fn start(target: &ServerTarget, means: &Means) -> Result<Starte
 
 /// Starts a server in the era that it spoke before. If it now speaks the other one, it is started
 /// once more.
-async fn start_in_any_era(
-    target: &ServerTarget,
-    means: &Means,
-) -> Result<Started, StartFailure> {
+async fn start_in_any_era(target: &ServerTarget, means: &Means) -> Result<Started, StartFailure> {
     match start_in(target, means, target.era).await {
         Err(Unstarted { is_of_era: true, .. }) if target.era.is_some() => {
             start_in(target, means, None).await.map_err(|error| error.failure)

@@ -187,11 +187,7 @@ pub(super) fn reach(kitbag: &Kitbag, name: &ServerName) -> Reach {
 }
 
 /// Returns the URL of a remote server.
-fn url(
-    config: &Config,
-    name: &ServerName,
-    url: Option<&str>,
-) -> Result<String, CliError> {
+fn url(config: &Config, name: &ServerName, url: Option<&str>) -> Result<String, CliError> {
     let address = config.servers.get(name).and_then(|server| server.address.as_ref());
     match (address.map(|address| &*address.value), url) {
         (Some(ServerAddress::Remote(remote)), None) if remote.secret.is_some() => {

@@ -76,14 +76,17 @@ impl Config {
 impl<'a> OwnContent<'a> {
     /// Returns the content of a workspace without configuration.
     pub(crate) fn empty(root: &'a Path) -> Self {
-        Self { root, files: Vec::new(), components: Vec::new(), has_scripts: false, has_skills: false }
+        Self {
+            root,
+            files: Vec::new(),
+            components: Vec::new(),
+            has_scripts: false,
+            has_skills: false,
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.files.is_empty()
-            && self.components.is_empty()
-            && !self.has_scripts
-            && !self.has_skills
+        self.files.is_empty() && self.components.is_empty() && !self.has_scripts && !self.has_skills
     }
 
     pub(crate) fn digested(&self) -> WorkspaceContent {

@@ -198,12 +198,9 @@ fn stateless_clients_get_structured_content_once() {
 #[test]
 fn sessions_get_the_forms_that_their_revision_has() {
     let toolbox = with_tools(CONFIG);
-    for (revision, has_structured) in [
-        ("2024-11-05", false),
-        ("2025-03-26", false),
-        ("2025-06-18", true),
-        ("2025-11-25", true),
-    ] {
+    for (revision, has_structured) in
+        [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true), ("2025-11-25", true)]
+    {
         let mut client = Client::start(serve(toolbox.clone())).with_revision(revision, json!({}));
         let result = tool(&mut client, "table", json!({ "bytes": 9 }));
         assert_eq!(texts(&result), ["{\"text\":\"xxxxxxxxx\"}"], "{revision}");

@@ -56,9 +56,9 @@ impl ComponentSkills {
                         skills.topics.insert(topic.id.clone(), topic);
                     }
                 }
-                Err(problem) => skills
-                    .problems
-                    .push(format!("the skill in the component of `{name}` is not served: {problem}")),
+                Err(problem) => skills.problems.push(format!(
+                    "the skill in the component of `{name}` is not served: {problem}"
+                )),
             }
         }
         skills

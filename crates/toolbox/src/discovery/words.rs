@@ -129,10 +129,8 @@ impl Synonyms {
 
     /// Returns the words of a query, and the meaning of each verb of two words in place of these.
     pub(super) fn query(&self, text: &str) -> Vec<Vec<String>> {
-        let raw: Vec<_> = text
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
+        let raw: Vec<_> =
+            text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let mut found = Vec::new();
         let mut at = 0;
         while let Some(word) = raw.get(at) {
