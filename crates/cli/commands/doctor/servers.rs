@@ -77,9 +77,9 @@ pub(crate) fn sign_in(_: &Config, _: &ServerAddress) -> Option<(bool, String)> {
 /// Returns that a person has to sign in to a server again, with the command. `None`: the sign-in is
 /// valid, or it is not known that the server requires one.
 pub(crate) fn required_sign_in(config: &Config, server: &ConfiguredServer) -> Option<String> {
-    let (is_over, words) = sign_in(config, &server.address.as_ref()?.value)?;
+    let (is_over, _) = sign_in(config, &server.address.as_ref()?.value)?;
     let command = shell::command(["kitbag", "login", server.name.as_str()]);
-    is_over.then(|| format!("{words}; sign in with `{command}`"))
+    is_over.then(|| format!("the sign-in expired; sign in with `{command}`"))
 }
 
 fn rights(address: &ServerAddress) -> String {

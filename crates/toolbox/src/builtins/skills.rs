@@ -110,7 +110,8 @@ struct Paths {
 type Found = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn has_skills(toolbox: &Toolbox) -> bool {
-    toolbox.has_learn() && topics(&toolbox.0).next().is_some()
+    let has_problems = || !toolbox.0.component_skills().problems.is_empty();
+    toolbox.has_learn() && (topics(&toolbox.0).next().is_some() || has_problems())
 }
 
 /// Returns the topics of skills. A list of skills is text for a model without a call, so it omits
