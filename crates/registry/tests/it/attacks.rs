@@ -1,10 +1,10 @@
 //! Registries that lie.
 
 use kitbag_registry::{Access, Reference, Registry};
-use kitbag_test_servers::{Answer, SeenRequest};
+use kitbag_test_servers::{Answer, Authority, Behaviour, SeenRequest, Server};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, LIMIT, PRIVATE, ada};
+use crate::support::{Fixture, LIMIT, ada, web};
 
 fn is_component(request: &SeenRequest, answer: &Answer) -> bool {
     request.path().contains("/blobs/sha256:") && answer.body.starts_with(b"component")
@@ -104,15 +104,16 @@ fn private_registries_need_a_line_in_the_configuration() {
     let fixture = Fixture::new();
     fixture.push("org/tool:1", b"component");
     let before = fixture.server.seen().requests.len();
+    let web = web(&Authority::new(), |_| Access::default());
     for host in [fixture.server.host(), fixture.server.host().replace("localhost", "127.0.0.1")] {
         let reference = format!("oci://{host}/org/tool:1").parse().unwrap();
-        let registry = Registry::new(&fixture.web, &reference, Access::default(), None);
+        let registry = Registry::new(&web, &reference, None);
         let error = registry.pull(&reference).unwrap_err().to_string();
         assert!(error.contains("write `private = true`"), "{error}");
     }
     let text = format!("https://{}/t.wasm#sha256={}", fixture.server.host(), "0".repeat(64));
     let Some(Ok(Reference::Url(url))) = Reference::parse(&text) else { panic!("it is a URL") };
-    let error = fixture.web.component(&url, Access::default(), LIMIT).unwrap_err().to_string();
+    let error = web.component(&url, LIMIT).unwrap_err().to_string();
     assert!(error.contains("write `private = true`"), "{error}");
     assert_eq!(fixture.server.seen().requests.len(), before);
 }
@@ -123,30 +124,99 @@ fn redirects_to_private_addresses_are_refused() {
     let other = Fixture::new();
     fixture.push("org/tool:1", b"component");
     let elsewhere = other.server.host();
+    let private = |host: &str| {
+        format!(
+            "which is on this machine or in a private network; if you trust it, write \
+             `private = true` into `[registries.\"{host}\"]` of your user config"
+        )
+    };
+    let plain = || "which is not a plain `https` URL".to_owned();
     let targets = [
-        format!("https://{elsewhere}/secret"),
-        "https://10.0.0.1/secret".to_owned(),
-        "https://169.254.169.254/latest".to_owned(),
-        "http://example.com/".to_owned(),
-        "file:///etc/passwd".to_owned(),
+        (format!("https://{elsewhere}/secret"), private(&elsewhere)),
+        ("https://10.0.0.1/secret".to_owned(), private("10.0.0.1")),
+        ("https://169.254.169.254/latest".to_owned(), private("169.254.169.254")),
+        ("https://[::1]:4711/".to_owned(), private("[::1]:4711")),
+        ("https://[fd00::1]/".to_owned(), private("[fd00::1]")),
+        ("http://example.com/".to_owned(), plain()),
+        (format!("http://{}/", fixture.server.host()), plain()),
+        ("file:///etc/passwd".to_owned(), plain()),
+        ("https://ada:secret@example.com/".to_owned(), plain()),
     ];
-    for target in targets {
+    for (target, reason) in targets {
         fixture.server.change({
-            let target = target.clone();
+            let target = format!("{target}?signature=abc");
             move |request, answer| match is_component(request, &answer) {
                 true => Answer::redirect(307, &target),
                 false => answer,
             }
         });
-        let error = fixture.refused("org/tool:1");
-        assert!(
-            ["no `http` grant", "private network", "can be granted"]
-                .iter()
-                .any(|it| error.contains(it)),
-            "{target}: {error}"
-        );
+        let error = fixture.pull("org/tool:1").unwrap_err().to_string();
+        assert!(error.ends_with(&format!("redirects to `{target}`, {reason}")), "{error}");
+        assert!(error.starts_with(&format!("`https://{}/v2/", fixture.server.host())), "{error}");
     }
     assert!(other.server.seen().is_nothing());
+}
+
+#[test]
+fn redirects_to_allowed_hosts_have_no_credentials() {
+    let authority = Authority::new();
+    let store = Server::start_tls(
+        Behaviour::respond(|request| match request.header("authorization") {
+            None => Answer::ok("application/octet-stream", "component"),
+            // As of object stores that allow one kind of signature only.
+            Some(_) => Answer::new(400, ""),
+        }),
+        &authority.local(),
+    );
+    let host = format!("localhost:{}", store.port());
+    let fixture = Fixture::with(&authority, vec![host.clone()]);
+    fixture.push("org/tool:1", b"component");
+    fixture.push("org/tool:2", b"component of version 2");
+    fixture.server.require_token();
+    let query = "X-Amz-Credential=a%2Fb%2Bc&X-Amz-Date=1&sig=%7E~+/=&x=%20&empty=";
+    let page = format!("<a href=\"https://{host}/?{query}\">Temporary Redirect</a>.");
+    for status in [301, 302, 303, 307, 308] {
+        let (target, page) = (format!("https://{host}/a%2Fb?{query}"), page.clone());
+        fixture.server.change(move |request, answer| match is_component(request, &answer) {
+            true => Answer::new(status, &*page).header("location", &target),
+            false => answer,
+        });
+        let reference = fixture.reference("org/tool:1");
+        let registry = Registry::new(&fixture.web, &reference, ada("secret"));
+        let pulled = registry.pull(&reference).unwrap();
+        assert_eq!(&*registry.artifact(&pulled, LIMIT).unwrap().component, b"component");
+    }
+    let seen = store.seen();
+    assert_eq!(seen.requests.len(), 5);
+    for request in &seen.requests {
+        assert!(request.target.ends_with(&format!("/a%2Fb?{query}")), "{}", request.target);
+    }
+    // The answer of the other server is compared in the same way.
+    let target = format!("https://{host}/");
+    fixture.server.change(move |request, answer| match is_component(request, &answer) {
+        true => Answer::redirect(302, &target),
+        false => answer,
+    });
+    let reference = fixture.reference("org/tool:2");
+    let registry = Registry::new(&fixture.web, &reference, ada("secret"));
+    let pulled = registry.pull(&reference).unwrap();
+    let error = registry.artifact(&pulled, LIMIT).unwrap_err().to_string();
+    assert!(error.contains("has 9 bytes, but its manifest declares 22"), "{error}");
+}
+
+#[test]
+fn endless_redirects_end() {
+    let fixture = Fixture::new();
+    fixture.push("org/tool:1", b"component");
+    fixture.server.change(|request, answer| match request.path().contains("/blobs/") {
+        true => Answer::redirect(307, &request.path().replace("/blobs/", "/blobs//blobs/")),
+        false => answer,
+    });
+    let error = fixture.refused("org/tool:1");
+    assert!(error.ends_with("it redirects more than 5 times"), "{error}");
+    let seen = fixture.server.seen();
+    let pulls = seen.requests.iter().filter(|it| it.method == "GET");
+    assert_eq!(pulls.filter(|it| it.path().contains("blobs/sha256")).count(), 6);
 }
 
 #[test]
@@ -164,7 +234,7 @@ fn redirects_get_no_credentials() {
         _ => answer,
     });
     let reference = fixture.reference("org/tool:1");
-    let registry = Registry::new(&fixture.web, &reference, PRIVATE, ada("secret"));
+    let registry = Registry::new(&fixture.web, &reference, ada("secret"));
     let pulled = registry.pull(&reference).unwrap();
     let error = registry.artifact(&pulled, LIMIT).unwrap_err().to_string();
     assert!(error.contains("status 418"), "{error}");
@@ -178,7 +248,7 @@ fn credentials_are_not_sent_to_a_plain_token_server() {
         Answer::new(401, "{}").header("www-authenticate", challenge)
     });
     let reference = fixture.reference("org/tool:1");
-    let registry = Registry::new(&fixture.web, &reference, PRIVATE, ada("secret"));
+    let registry = Registry::new(&fixture.web, &reference, ada("secret"));
     let error = registry.pull(&reference).unwrap_err().to_string();
     assert!(error.contains("does not use `https`"), "{error}");
 }
