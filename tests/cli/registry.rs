@@ -124,8 +124,13 @@ fn wrong_signers_and_unsigned_tools_are_refused() {
     let mut screens = Vec::new();
     for (tag, key) in [("1.0", None), ("2.0", Some("eve.pem"))] {
         fixture.push(&format!("org/count:{tag}"), &component, key).success();
+        let before = fixture.registry.seen().requests.len();
         let run = fixture.add(&format!("org/count:{tag}"), &["--yes"]);
         assert_eq!(run.code, 6);
+        // The component is not read before its signature is accepted.
+        let digest = format!("/v2/org/count/blobs/{}", fixture.registry.put_blob(&component));
+        let seen = fixture.registry.seen();
+        assert!(!seen.requests[before..].iter().any(|it| it.path() == digest));
         screens.push(fixture.shown(&run));
         // Another signature of the same content must not count for this test.
         fixture.registry.remove_tag("org/count", tag);
@@ -348,6 +353,6 @@ fn redirects_to_private_addresses_name_the_setting() {
         false => answer,
     });
     let run = fixture.add("org/count:1.0", &["--yes"]);
-    assert_eq!((run.code, fixture.lock()), (5, String::new()));
+    assert_eq!((run.code, fixture.lock()), (6, String::new()));
     snapshot!("redirect to a private address", &fixture.shown(&run));
 }

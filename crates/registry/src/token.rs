@@ -71,9 +71,9 @@ fn fetch(
     }
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let host = host.to_owned();
-    // Only the registry itself may be unencrypted or private.
+    // Another host may be private only if the user config names it.
     let is_same = host == registry.host;
-    let access = if is_same { registry.access } else { registry.access.encrypted() };
+    let access = if is_same { registry.access } else { registry.web.access(&host).encrypted() };
     if url.scheme() != access.scheme() {
         return Err(invalid("the token server does not use `https`"));
     }

@@ -175,7 +175,10 @@ impl<'a> RemoteIndex<'a> {
                 match self.index(&recorded) {
                     Ok(index) => {
                         let moved = moved(&recorded, &latest);
-                        output::warn(&format!("{moved}; this is the recorded version: {hint}"));
+                        output::warn(&format!(
+                            "{moved}; the tools below are of the recorded version"
+                        ));
+                        output::note(&hint);
                         Ok(index)
                     }
                     Err(error) => Err(CliError::Hinted { error: Box::new(error), hint }),

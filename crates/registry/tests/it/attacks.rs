@@ -1,10 +1,12 @@
 //! Registries that lie.
 
-use kitbag_registry::{Access, Reference, Registry};
+use std::io::Read;
+
+use kitbag_registry::{Access, NewArtifact, NewLayer, Reference, Registry};
 use kitbag_test_servers::{Answer, Authority, Behaviour, SeenRequest, Server};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, LIMIT, ada, web};
+use crate::support::{Fixture, LIMIT, ada, artifact, web};
 
 fn is_component(request: &SeenRequest, answer: &Answer) -> bool {
     request.path().contains("/blobs/sha256:") && answer.body.starts_with(b"component")
@@ -268,4 +270,137 @@ fn a_tag_is_resolved_once() {
     let pinned = format!("org/tool:1@{first}");
     assert_eq!(&*fixture.pull(&pinned).unwrap().component, b"component");
     assert_ne!(fixture.pull("org/tool:1").unwrap().digest, first);
+}
+
+#[test]
+fn uploads_do_not_leave_the_registry() {
+    let fixture = Fixture::new();
+    let other = Fixture::new();
+    for target in [format!("https://{}/", other.server.host()), "https://10.0.0.1/".to_owned()] {
+        fixture.server.change(move |request, answer| match &*request.method {
+            "POST" => answer_with(answer, &target),
+            _ => answer,
+        });
+        let registry = fixture.registry("org/tool:1");
+        let error = registry.push(Some("1"), &artifact(b"component")).unwrap_err().to_string();
+        assert!(error.ends_with("it continues the upload at another host"), "{error}");
+    }
+    assert!(other.server.seen().is_nothing());
+}
+
+fn answer_with(mut answer: Answer, location: &str) -> Answer {
+    answer.headers.retain(|(name, _)| name != "location");
+    answer.header("location", location)
+}
+
+#[test]
+fn counts_are_bounded() {
+    let fixture = Fixture::new();
+    let (_, digest) = fixture.push("org/tool:1", b"component");
+    let change = |from: usize, count: usize| {
+        fixture.server.change(move |request, mut answer| {
+            if request.path().ends_with("/manifests/1") {
+                let mut manifest: Value = serde_json::from_slice(&answer.body).unwrap();
+                let layers = manifest["layers"].as_array_mut().unwrap();
+                let layer = layers[from].clone();
+                layers.extend((0..count).map(|at| {
+                    let mut layer = layer.clone();
+                    let title = format!("file{at}.txt");
+                    layer["annotations"] = json!({ "org.opencontainers.image.title": title });
+                    layer
+                }));
+                answer = Answer::ok("application/json", manifest.to_string());
+            }
+            answer
+        });
+    };
+    change(0, 1);
+    let error = fixture.refused("org/tool:1");
+    assert!(error.ends_with("it contains 2 components, but must contain one"), "{error}");
+    change(1, 15);
+    assert_eq!(fixture.pull("org/tool:1").unwrap().files.len(), 16);
+    change(1, 16);
+    let error = fixture.refused("org/tool:1");
+    assert!(error.ends_with("it has more than 16 files beside its component"), "{error}");
+    change(1, 300);
+    let error = fixture.refused("org/tool:1");
+    assert!(error.ends_with("has more than 256 layers"), "{error}");
+    // Bundles, each of which is read with two requests.
+    fixture.server.unchanged();
+    fixture.server.attach("org/tool", &digest.to_string(), "{}");
+    let tag = digest.to_string().replace(':', "-");
+    let mut index: Value =
+        serde_json::from_slice(&fixture.server.manifest("org/tool", &tag)).unwrap();
+    let entries = index["manifests"].as_array_mut().unwrap();
+    let entry = entries[0].clone();
+    entries.resize(100, entry);
+    let media_type = "application/vnd.oci.image.index.v1+json";
+    fixture.server.put_manifest("org/tool", &tag, media_type, index.to_string().as_bytes());
+    assert_eq!(fixture.registry("org/tool:1").bundles(digest).unwrap().len(), 16);
+}
+
+#[test]
+fn large_files_beside_a_component_are_refused() {
+    let fixture = Fixture::new();
+    let mut large = artifact(b"component");
+    large.layers[1].bytes = vec![b'#'; (1 << 20) + 1].into();
+    fixture.registry("org/tool:1").push(Some("1"), &large).unwrap();
+    let error = fixture.refused("org/tool:1");
+    assert!(error.contains("may have at most 1 MiB"), "{error}");
+}
+
+#[test]
+fn images_that_grow_are_refused() {
+    let fixture = Fixture::new();
+    // Two layers of a few kilobytes: an endless file before the plugin, and a large plugin.
+    let layer = |name: &str, size: u64| {
+        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        let mut archive = tar::Builder::new(gzip);
+        for (name, size) in [(name, size), ("plugin.wasm", 6)] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(size);
+            header.set_mode(0o644);
+            archive.append_data(&mut header, name, std::io::repeat(b'0').take(size)).unwrap();
+        }
+        archive.into_inner().unwrap().finish().unwrap()
+    };
+    let cases = [
+        (layer("large.txt", 160 << 20), ""),
+        (layer("plugin.wasm", 65 << 20), "`plugin.wasm` is larger than 64 MiB"),
+    ];
+    for (layer, expected) in cases {
+        assert!(layer.len() < 1 << 20);
+        let media_type = "application/vnd.oci.image.layer.v1.tar+gzip".to_owned();
+        let image = NewArtifact {
+            config: Some(("application/vnd.oci.image.config.v1+json".into(), json!({}))),
+            layers: vec![NewLayer { media_type, title: None, bytes: layer.into() }],
+            ..NewArtifact::default()
+        };
+        fixture.registry("org/image:1").push(Some("1"), &image).unwrap();
+        let error = fixture.refused("org/image:1");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn tokens_come_from_a_plain_url_without_a_user() {
+    let fixture = Fixture::new();
+    for realm in ["https://ada:secret@auth.example/token", "data:token", "token"] {
+        fixture.server.change(move |_, _| {
+            let challenge = format!("Bearer realm=\"{realm}\"");
+            Answer::new(401, "{}").header("www-authenticate", &challenge)
+        });
+        let reference = fixture.reference("org/tool:1");
+        let registry = Registry::new(&fixture.web, &reference, ada("secret"));
+        let error = registry.pull(&reference).unwrap_err().to_string();
+        assert!(error.contains("the token server has no valid URL"), "{error}");
+    }
+    // A token server in a private network that no line allows.
+    fixture.server.change(move |_, _| {
+        Answer::new(401, "{}").header("www-authenticate", "Bearer realm=\"https://10.0.0.1/token\"")
+    });
+    let reference = fixture.reference("org/tool:1");
+    let registry = Registry::new(&fixture.web, &reference, ada("secret"));
+    let error = registry.pull(&reference).unwrap_err().to_string();
+    assert!(error.contains("`[registries.\"10.0.0.1\"]`"), "{error}");
 }
