@@ -2,11 +2,12 @@
 
 use std::io::Read;
 
+use kitbag_http::Nameservers;
 use kitbag_registry::{Access, NewArtifact, NewLayer, Reference, Registry};
-use kitbag_test_servers::{Answer, Authority, Behaviour, SeenRequest, Server};
+use kitbag_test_servers::{Answer, Authority, Behaviour, Dns, SeenRequest, Server};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, LIMIT, ada, artifact, web};
+use crate::support::{Fixture, LIMIT, ada, artifact, web, web_with};
 
 fn is_component(request: &SeenRequest, answer: &Answer) -> bool {
     request.path().contains("/blobs/sha256:") && answer.body.starts_with(b"component")
@@ -403,4 +404,43 @@ fn tokens_come_from_a_plain_url_without_a_user() {
     let registry = Registry::new(&fixture.web, &reference, ada("secret"));
     let error = registry.pull(&reference).unwrap_err().to_string();
     assert!(error.contains("`[registries.\"10.0.0.1\"]`"), "{error}");
+}
+
+#[test]
+fn names_with_private_addresses_are_refused() {
+    let authority = Authority::new();
+    let fixture = Fixture::with(&authority, Vec::new());
+    fixture.push("org/tool:1", b"component");
+    let dns = Dns::of(&[("registry.test", &[&["127.0.0.1"]]), ("mixed.test", &[&["10.0.0.1"]])]);
+    let own = fixture.server.host();
+    let web = web_with(&authority, Nameservers::These(vec![dns.address()]), {
+        let own = own.clone();
+        move |name| Access { is_private: name.starts_with(&own), is_plain: false }
+    });
+    let before = fixture.server.seen().connections;
+    for name in ["registry.test", "mixed.test"] {
+        let host = own.replace("localhost", name);
+        let reference = format!("oci://{host}/org/tool:1").parse().unwrap();
+        let error = Registry::new(&web, &reference, None).pull(&reference).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("`private = true` into `[registries.\"{host}\"]`")),
+            "{error}"
+        );
+        // The target of a redirect.
+        let target = format!("https://{host}/store");
+        fixture.server.change(move |request, answer| match is_component(request, &answer) {
+            true => Answer::redirect(307, &target),
+            false => answer,
+        });
+        let reference = fixture.reference("org/tool:1");
+        let registry = Registry::new(&web, &reference, None);
+        let pulled = registry.pull(&reference).unwrap();
+        let error = registry.artifact(&pulled, LIMIT).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("redirects to `https://{host}/store`, which is on")),
+            "{error}"
+        );
+    }
+    // One connection of this client to the registry itself.
+    assert_eq!(fixture.server.seen().connections, before + 1);
 }

@@ -172,3 +172,36 @@ fn keys_of_other_kinds_are_refused() {
         assert!(error.contains("`key.pem` is not a P-256 key in PEM"), "{error}");
     }
 }
+
+#[test]
+fn signed_content_of_another_type_is_refused() {
+    use base64::Engine as _;
+    use rcgen::SigningKey as _;
+    let engine = base64::engine::general_purpose::STANDARD;
+    let key = KeyPair::generate().unwrap();
+    let der = rcgen::PublicKeyData::subject_public_key_info(&key);
+    let required: &[&[Signer]] = &[&[Signer::Key { name: "org.pub".to_owned(), der }]];
+    let payload = json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{ "digest": { "sha256": Sha256Digest::of(b"manifest").hex() } }],
+        "predicateType": "https://sigstore.dev/cosign/sign/v1",
+        "predicate": {},
+    });
+    let payload = payload.to_string();
+    for (kind, is_valid) in [("application/vnd.in-toto+json", true), ("text/plain", false)] {
+        let signed = format!("DSSEv1 {} {kind} {} {payload}", kind.len(), payload.len());
+        let bundle = json!({
+            "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+            "verificationMaterial": { "publicKey": { "hint": "" } },
+            "dsseEnvelope": {
+                "payload": engine.encode(&payload),
+                "payloadType": kind,
+                "signatures": [{ "sig": engine.encode(key.sign(signed.as_bytes()).unwrap()) }],
+            },
+        });
+        match check(b"manifest", &[bundle.to_string().into()], required) {
+            Ok(_) => assert!(is_valid),
+            Err(error) => assert!(!is_valid && error.to_string().contains("the type `text/plain`")),
+        }
+    }
+}

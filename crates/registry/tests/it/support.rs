@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kitbag_base::ByteSize;
-use kitbag_http::{Client, ClientOptions, Roots};
+use kitbag_http::{Client, ClientOptions, Nameservers, Roots};
 use kitbag_registry::{
     Access, Artifact, COMPONENT_TYPE, Credentials, NewArtifact, NewLayer, OciReference, Registry,
     RegistryError, Sha256Digest, WASM_CONFIG_TYPE, Web,
@@ -69,9 +69,17 @@ impl Fixture {
 
 /// Connections that trust an authority.
 pub(crate) fn web(authority: &Authority, access: impl Fn(&str) -> Access + 'static) -> Web {
+    web_with(authority, Nameservers::default(), access)
+}
+
+pub(crate) fn web_with(
+    authority: &Authority,
+    nameservers: Nameservers,
+    access: impl Fn(&str) -> Access + 'static,
+) -> Web {
     let mut roots = Roots::default();
     roots.add_pem(authority.pem().as_bytes()).unwrap();
-    let client = Client::new(ClientOptions { roots, ..ClientOptions::default() });
+    let client = Client::new(ClientOptions { roots, nameservers, ..ClientOptions::default() });
     Web::new(client, access).unwrap()
 }
 
