@@ -326,6 +326,7 @@ fn reason(error: &str) -> String {
         ("UnknownIssuer", unknown),
         // An authority with the same name.
         ("InvalidSignatureForPublicKey", unknown),
+        ("No log key valid", "its log is not in the trust root, or was not at that time"),
     ];
     let known = reasons.iter().find(|(name, _)| error.contains(name));
     known.map_or(error, |(_, reason)| reason).to_owned()

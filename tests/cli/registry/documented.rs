@@ -53,7 +53,7 @@ fn prepare(fixture: &Fixture, command: &str) {
         "add oci://ghcr.io/org/mirrored:1.0" => {
             push("org/mirrored:1.0", "1.0", &[], Some("org.pem"));
             fixture.registry.change(|request, answer| match request.path() {
-                path if path.contains("/org/mirrored/blobs/") => {
+                path if path.contains("/org/mirrored/") && answer.body.starts_with(b"\0asm") => {
                     Answer::redirect(307, "https://10.1.2.3/store/mirrored?signature=abc")
                 }
                 _ => answer,

@@ -45,6 +45,7 @@ impl Args {
     pub(crate) fn run(self, global: Global) -> Result<Exit, CliError> {
         let kitbag = global.kitbag(LimitArgs::default())?;
         let configured = kitbag.toolbox().config().registries.index.as_ref();
+        let is_named = self.index.is_some();
         let name = self.index.or_else(|| configured.map(|index| index.value.clone()));
         let Some(name) = name else {
             let why = "no index is configured: set `index` in `[registry]` of your user config, or \
@@ -55,7 +56,8 @@ impl Args {
             true => {
                 let registries = Registries::new(kitbag)?;
                 let state = kitbag.toolbox().config().state.as_ref().map(|state| &*state.value);
-                RemoteIndex::new(&registries, state, &name)?.read(self.update)?
+                let index = RemoteIndex::new(&registries, state, &name, is_named)?;
+                index.read(self.update)?
             }
             false if self.update => {
                 let why = "`--update` is for an index in a registry: a file is read as it is";
@@ -109,6 +111,8 @@ struct RemoteIndex<'a> {
     registries: &'a Registries<'a>,
     registry: Registry<'a>,
     reference: OciReference,
+    /// True if the command line names the index.
+    is_named: bool,
     pins: Option<IndexPins>,
 }
 
@@ -117,11 +121,12 @@ impl<'a> RemoteIndex<'a> {
         registries: &'a Registries<'a>,
         state: Option<&Path>,
         name: &str,
+        is_named: bool,
     ) -> Result<Self, CliError> {
         let reference: OciReference =
             name.parse().map_err(|error: ReferenceError| CliError::Usage(error.to_string()))?;
         let registry = registries.registry(&reference)?;
-        Ok(Self { registries, registry, reference, pins: state.map(IndexPins::new) })
+        Ok(Self { registries, registry, reference, is_named, pins: state.map(IndexPins::new) })
     }
 
     fn read(&self, is_update: bool) -> Result<Index, CliError> {
@@ -169,7 +174,10 @@ impl<'a> RemoteIndex<'a> {
                 Ok(index)
             }
             Some(recorded) => {
-                let command = ["kitbag", "search", "--update", "--index", &name];
+                let mut command = vec!["kitbag", "search", "--update"];
+                if self.is_named {
+                    command.extend(["--index", &name]);
+                }
                 let command = shell::command(command);
                 let hint = format!("`{command}` shows the difference and records the new version");
                 match self.index(&recorded) {

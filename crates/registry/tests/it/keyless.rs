@@ -110,7 +110,12 @@ fn services_of_others_are_refused() {
             workflow(),
             "SCT",
         ),
-        ("log", with(|own, other| own.log = other.log.clone()), workflow(), "log key"),
+        (
+            "log",
+            with(|own, other| own.log = other.log.clone()),
+            workflow(),
+            "its log is not in the trust root",
+        ),
         (
             "log, version 2",
             with(|own, other| own.log = other.log.clone()),
