@@ -180,7 +180,7 @@ impl Registry<'_> {
             let is_absent =
                 matches!(answer.status.as_u16(), 400 | 404 | 405 | 406 | 410 | 415 | 501);
             let next = next_page(&answer);
-            // Registries without the API, some of which answer every request with a page for people.
+            // A registry without the API. Some registries answer every request with a page for people.
             let content = Content::from(match is_absent {
                 true => return self.tagged_referrers(subject),
                 false => answer.success(&self.host)?,

@@ -41,7 +41,7 @@ const CONTENT_TYPE: [u64; 7] = [1, 2, 840, 113549, 1, 9, 3];
 const MESSAGE_DIGEST: [u64; 7] = [1, 2, 840, 113549, 1, 9, 4];
 const COMMON_NAME: [u64; 4] = [2, 5, 4, 3];
 
-/// The services, each of which a test can replace by that of another instance.
+/// The services. A test can replace a service by one from another instance.
 #[derive(Clone)]
 pub struct Sigstore {
     /// Issues certificates to identities.

@@ -326,7 +326,7 @@ fn counts_are_bounded() {
     change(1, 300);
     let error = fixture.refused("org/tool:1");
     assert!(error.ends_with("has more than 256 layers"), "{error}");
-    // Bundles, each of which is read with two requests.
+    // Bundles: each one takes two requests.
     fixture.server.unchanged();
     fixture.server.attach("org/tool", &digest.to_string(), "{}");
     let tag = digest.to_string().replace(':', "-");

@@ -243,7 +243,7 @@ fn signatures_of_other_content_are_refused() {
     // A component, signed as a file.
     let reason = refused(&services, &services.sign_message(b"component", &workflow()));
     assert!(reason.contains("it signs other content, such as a file"), "{reason}");
-    // The same without the digest, or with that of the manifest.
+    // The same bundle without a digest, or with the digest of the manifest.
     for digest in [None, Some(BASE64.encode(Sha256Digest::of(MANIFEST).0))] {
         let mut bundle = services.sign_message(b"component", &workflow());
         match digest {
