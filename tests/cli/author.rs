@@ -284,10 +284,10 @@ fn records_of_other_origins_are_unchanged() {
     assert_eq!(fs::read_to_string(author.workspace.path(path)).unwrap(), other);
     // A tool from a registry is not replaced.
     let digest = "0".repeat(64);
-    let downloaded = lock.replace("version = 2", "version = 4").replace(
-        own,
-        "origin = \"https://a.example/word_count.wasm\"",
-    ) + &format!("\n[tools.word_count.download]\ndigest = \"sha256:{digest}\"\n");
+    let downloaded = lock
+        .replace("version = 2", "version = 4")
+        .replace(own, "origin = \"https://a.example/word_count.wasm\"")
+        + &format!("\n[tools.word_count.download]\ndigest = \"sha256:{digest}\"\n");
     author.file(path, &downloaded);
     author.run("word-count", &["trust", "--yes"]).success();
     let installed = author.workspace.path("word-count/.kitbag/tools/word_count.wasm");

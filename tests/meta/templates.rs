@@ -108,7 +108,7 @@ fn the_vendored_sdk_has_the_same_dependencies() {
 
 /// Projects in Go and C have the contract and the parts of WASI that they use.
 #[test]
-fn the_wit_of_templates_is_that_of_the_contract() {
+fn templates_have_the_wit_of_the_contract() {
     let read = |path: &str| fs::read_to_string(repository().join(path)).unwrap();
     // Without comments and spaces.
     let plain = |text: &str| {

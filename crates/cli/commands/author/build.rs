@@ -86,11 +86,13 @@ impl Built {
 /// new components are trusted: their author ran the command.
 pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, CliError> {
     let language = Language::detect(&project.directory).ok_or_else(|| {
-        CliError::Usage(format!(
+        let error = CliError::Usage(format!(
             "`{}` has no project: a project has {}",
             shown_path(&project.directory),
             alternatives(&Language::marks())
-        ))
+        ));
+        let hint = "run `kitbag new NAME`, which makes a project".to_owned();
+        CliError::Hinted { error: Box::new(error), hint }
     })?;
     let files = toolchain::build(&project.directory, language)?;
     let own = project.global(global);

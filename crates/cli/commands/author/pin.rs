@@ -39,7 +39,7 @@ impl Pin {
     ///
     /// # Errors
     ///
-    /// A recorded component was downloaded: the build would replace a tool of somebody else.
+    /// A recorded component was downloaded: the build would replace the tool of another author.
     pub(crate) fn of(
         path: &Path,
         built: &Path,
@@ -68,8 +68,7 @@ impl Pin {
             }
             // Other origins are paths elsewhere, or only the name of a file.
             let own = [path, built].map(|file| file.strip_prefix(&project.workspace).ok());
-            let is_own =
-                own.contains(&Some(Path::new(origin))) && old.manifest.is_none();
+            let is_own = own.contains(&Some(Path::new(origin))) && old.manifest.is_none();
             pins.push(Self { tool: tool.clone(), old, path: path.to_owned(), is_own });
         }
         Ok(pins)

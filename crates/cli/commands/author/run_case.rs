@@ -9,8 +9,8 @@ use kitbag::config::{CallGrants, Origin, Sourced};
 use kitbag::contract::ApprovalRequest;
 use kitbag::host::{ClientOptions, RecordedResponse, Recordings, RefusedAccess};
 use kitbag::{
-    AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd,
-    Invocation, Kitbag, Outcome, Places, Question, Reply,
+    AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd, Invocation,
+    Kitbag, Outcome, Places, Question, Reply,
 };
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};

@@ -52,10 +52,8 @@ pub(crate) fn build(directory: &Path, language: Language) -> Result<Vec<PathBuf>
         Language::C => {
             let mut names = ["zig", "python-zig"].into_iter();
             if env::var_os("CC").is_none() && names.all(|name| find(directory, name).is_none()) {
-                let way = format!(
-                    "{}, or set `CC` to the clang of a WASI SDK",
-                    from_pypi("ziglang")
-                );
+                let way =
+                    format!("{}, or set `CC` to the clang of a WASI SDK", from_pypi("ziglang"));
                 return Err(missing("`zig`", &way));
             }
             script(directory)?;

@@ -89,7 +89,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns an answer as text. Its type is that of the question.
+    /// Returns an answer as text, which is read in the type of the question.
     pub fn text(text: impl Into<String>, origin: Origin) -> Self {
         Self::Answer(Sourced { value: Answer::Text(text.into()), origin })
     }

@@ -63,7 +63,7 @@ def prompt(
 
     def register(function: Function) -> Function:
         own = name or function.__name__
-        described = {"name": own, **_said(function, title, description)}
+        described: dict[str, Any] = {"name": own, **_said(function, title, description)}
         if arguments := _strings(function):
             described["arguments"] = arguments
         prompts[own] = Prompt(function, described)
