@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag::base::ByteSize;
 use kitbag::base::text::{alternatives, printable, shown_path};
+use kitbag::base::{ByteSize, shell};
 use kitbag::contract::ToolName;
 use kitbag::host::{Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::trust::digest_of;
@@ -111,10 +111,11 @@ pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, Cl
         let (renewable, others): (Vec<_>, Vec<_>) =
             tool.pins.drain(..).partition(|pin| pin.is_own && trusted.is_trusted());
         tool.warnings.extend(others.iter().map(|pin| {
-            let name = &pin.tool;
             format!(
-                "`kitbag.lock` has another component of the tool `{name}`, which does not run \
-                 until you run `kitbag update {name}`"
+                "`kitbag.lock` has another component of the tool `{}`, which does not run until you \
+                 run `{}`",
+                pin.tool,
+                shell::command(["kitbag", "update", pin.tool.as_str()])
             )
         }));
         for warning in &tool.warnings {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kitbag::Kitbag;
+use kitbag::base::shell;
 use kitbag::base::text::shown;
 use kitbag::config::{Layer, LockedTool, ToolSource};
 use kitbag::contract::ToolName;
@@ -64,7 +65,8 @@ impl Pin {
                     "the build would replace the tool `{tool}`, which was downloaded from `{}`",
                     shown(origin)
                 ));
-                let hint = format!("rename your tool, or run `kitbag remove {tool}` first");
+                let remove = shell::command(["kitbag", "remove", tool.as_str()]);
+                let hint = format!("rename your tool, or run `{remove}` first");
                 return Err(CliError::Hinted { error: Box::new(error), hint });
             }
             // Other origins are paths elsewhere, or only the name of a file.
