@@ -100,6 +100,9 @@ pub(crate) enum CliError {
     /// A tool cannot be pulled, pushed or verified.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] kitbag_state::StateError),
     /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
@@ -153,6 +156,7 @@ impl CliError {
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
             | Self::Audit(_)
+            | Self::State(_)
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
@@ -163,7 +167,9 @@ impl CliError {
                 RegistryError::Digest { .. }
                 | RegistryError::Size { .. }
                 | RegistryError::Signature(_) => ErrorKind::Changed,
-                RegistryError::Private { .. } => ErrorKind::Untrusted,
+                RegistryError::Private { .. } | RegistryError::Redirect { .. } => {
+                    ErrorKind::Untrusted
+                }
                 _ => ErrorKind::Inaccessible,
             },
             Self::Output(_) | Self::Save { .. } => ErrorKind::Output,
