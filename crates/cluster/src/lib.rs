@@ -9,6 +9,7 @@ mod identity;
 mod members;
 mod names;
 pub mod record;
+pub mod snapshot;
 
 pub use connection::{ConnectionError, Nats, connect};
 pub use identity::{Identity, IdentityError, Purpose, is_public_key, is_signed};
