@@ -8,10 +8,13 @@ mod connection;
 mod identity;
 mod members;
 mod names;
+pub mod presence;
 pub mod record;
+mod roots;
 pub mod snapshot;
 
 pub use connection::{ConnectionError, Nats, connect};
 pub use identity::{Identity, IdentityError, Purpose, is_public_key, is_signed};
 pub use members::Members;
 pub use names::{CallId, NameError, Names, Priority, Root, WORKSPACE_NAME_BYTES};
+pub use roots::{RootError, root_of, serving};
