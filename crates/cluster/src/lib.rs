@@ -10,6 +10,7 @@ mod members;
 mod names;
 pub mod presence;
 pub mod record;
+pub mod permissions;
 mod roots;
 pub mod snapshot;
 
