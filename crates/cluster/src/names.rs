@@ -54,7 +54,10 @@ pub struct CallId(String);
 
 /// The error for a string that is not a valid name on NATS.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a valid {what}: it takes {characters}, and at most {max} characters", shown(name))]
+#[error(
+    "`{}` is not a valid {what}: it takes {characters}, and at most {max} characters",
+    shown(name)
+)]
 pub struct NameError {
     /// The invalid name.
     pub name: String,
