@@ -5,17 +5,27 @@
 //! that keep a call from being answered twice or having its effects twice.
 
 mod connection;
+mod envelope;
+mod front_end;
 mod identity;
+mod ledger;
 mod members;
 mod names;
-pub mod presence;
-pub mod record;
 pub mod permissions;
+pub mod presence;
+mod queue;
+pub mod record;
 mod roots;
 pub mod snapshot;
+mod wire;
+mod worker;
 
 pub use connection::{ConnectionError, Nats, connect};
+pub use envelope::{OLDEST_WIRE_VERSION, WIRE_VERSION, WireError};
+pub use front_end::{FrontEnd, FrontEndCounts, FrontEndOptions, RootOf};
 pub use identity::{Identity, IdentityError, Purpose, is_public_key, is_signed};
 pub use members::Members;
 pub use names::{CallId, NameError, Names, Priority, Root, WORKSPACE_NAME_BYTES};
+pub use queue::{Queue, QueueError, QueueOptions};
 pub use roots::{RootError, root_of, serving};
+pub use worker::{Drain, Execute, Worker, WorkerCounts, WorkerOptions};

@@ -54,7 +54,10 @@ pub struct CallId(String);
 
 /// The error for a string that is not a valid name on NATS.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a valid {what}: it takes {characters}, and at most {max} characters", shown(name))]
+#[error(
+    "`{}` is not a valid {what}: it takes {characters}, and at most {max} characters",
+    shown(name)
+)]
 pub struct NameError {
     /// The invalid name.
     pub name: String,
@@ -116,7 +119,8 @@ impl Names {
         format!("{root}-{priority}")
     }
 
-    /// Returns the subject of the replies to one run of a call.
+    /// Returns the subject of the replies to one run of a call. `front_end` is the key of the front
+    /// end and the id of its process, joined by a dot.
     pub fn reply(&self, front_end: &str, call: &CallId, round: u32) -> String {
         format!("kitbag.reply.{front_end}.{call}.{round}")
     }

@@ -29,6 +29,7 @@ use crate::audit;
 use crate::builtins::Builtin;
 use crate::error::{NearestTool, ToolboxError};
 use crate::registry::tool::Tool;
+use crate::remote::RemoteRunner;
 use crate::sources::native::{Native, NativeTool};
 use crate::sources::server::ServerPool;
 
@@ -64,6 +65,8 @@ pub(crate) struct ToolboxState {
     pub(crate) plain: Mutex<HashSet<OsString>>,
     /// The connections to servers.
     pub(crate) servers: ServerPool,
+    /// Makes the calls of this toolbox elsewhere. `None`: calls are made here.
+    pub(crate) remote: Option<Arc<dyn RemoteRunner>>,
 }
 
 /// The tools of the embedding program, by name.
@@ -79,6 +82,7 @@ pub(crate) struct ReloadState {
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) servers: ServerPool,
+    pub(crate) remote: Option<Arc<dyn RemoteRunner>>,
 }
 
 /// The resolved tools. They are the same for every call, until the component whose description was
@@ -110,7 +114,8 @@ impl Toolbox {
             Some(state) => Counts::in_directory(&state.value, &config.root.value),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
-        let kept = ReloadState { counts, auditor, approvals, servers: Default::default() };
+        let servers = Default::default();
+        let kept = ReloadState { counts, auditor, approvals, servers, remote: None };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
@@ -119,7 +124,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        ReloadState { counts, auditor, approvals, servers }: ReloadState,
+        ReloadState { counts, auditor, approvals, servers, remote }: ReloadState,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -148,6 +153,7 @@ impl Toolbox {
             storage,
             plain,
             servers,
+            remote,
         };
         Self(Arc::new(state), events)
     }

@@ -1,0 +1,389 @@
+//! A cluster on loopback: a NATS server, front ends, and workers that end like a killed process.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kitbag_cluster::{
+    Drain, Execute, FrontEnd, FrontEndOptions, Identity, Members, Names, Nats, Queue, QueueOptions,
+    Root, Worker, WorkerCounts, WorkerOptions,
+};
+use kitbag_config::LimitFlags;
+use kitbag_contract::{AnswerType, ErrorKind, Outcome, Question, ToolName};
+use kitbag_host::{Cancellation, RunContext};
+use kitbag_test_servers::NatsServer;
+use kitbag_toolbox::{
+    Caller, Journal, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteRunner as _,
+    RemoteUsage, ToolboxError,
+};
+use serde_json::{Map, Value};
+
+const ACK_WAIT: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub type End = Result<RemoteEnd, ToolboxError>;
+
+/// The effects of all workers.
+#[derive(Default)]
+pub struct Effects {
+    pub count: AtomicUsize,
+    pub repeated: AtomicUsize,
+    pub order: AtomicUsize,
+    seen: Mutex<HashSet<String>>,
+}
+
+/// Runs the tools of the tests: `echo`, `sleep`, `act`, `put` (idempotent), `ask`, `order`.
+pub struct Tools {
+    effects: Arc<Effects>,
+    pub skip_waits: bool,
+}
+
+pub struct Cluster {
+    pub server: NatsServer,
+    pub runtime: tokio::runtime::Runtime,
+    pub front_end: Arc<FrontEnd>,
+    pub effects: Arc<Effects>,
+    front_key: Identity2,
+    worker_key: Identity2,
+    members: Members,
+}
+
+/// A key that can be loaded several times.
+struct Identity2 {
+    directory: tempfile::TempDir,
+}
+
+pub struct RunningWorker {
+    pub drain: Drain,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+pub struct Pending {
+    task: tokio::task::JoinHandle<End>,
+    pub cancellation: Cancellation,
+    handle: tokio::runtime::Handle,
+}
+
+impl Identity2 {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::load_or_create(&self.directory.path().join("key")).unwrap()
+    }
+}
+
+pub async fn connect(server: &NatsServer, identity: &Identity) -> async_nats::Client {
+    let nats = Nats { urls: vec![server.url()], ..Nats::default() };
+    kitbag_cluster::connect(&nats, identity).await.unwrap()
+}
+
+pub fn call(tool: &str, arguments: &str) -> RemoteCall {
+    RemoteCall {
+        id: kitbag_cluster::CallId::random().unwrap().to_string(),
+        round: 0,
+        tool: ToolName::new(tool).unwrap(),
+        arguments: arguments.to_owned(),
+        answers: Map::new(),
+        caller: Caller::Client("test".into()),
+        owner: Caller::Client("test".into()),
+        time: Duration::from_secs(60),
+        limits: LimitFlags::default(),
+    }
+}
+
+pub fn text_of(end: &End) -> String {
+    match end {
+        Ok(RemoteEnd::Completed(completed)) => match &completed.result {
+            Ok(Outcome::Success(text)) => text.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn kind_of(end: &End) -> Option<ErrorKind> {
+    match end {
+        Ok(RemoteEnd::Refused { kind, .. }) => Some(*kind),
+        Ok(_) => None,
+        Err(error) => Some(error.kind()),
+    }
+}
+
+impl Cluster {
+    pub fn queue_options() -> QueueOptions {
+        QueueOptions { ack_wait: ACK_WAIT, ..QueueOptions::default() }
+    }
+
+    pub fn start() -> Self {
+        Self::start_with(Self::queue_options())
+    }
+
+    pub fn start_with(options: QueueOptions) -> Self {
+        let server = NatsServer::start();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (front_key, worker_key) = (Identity2::new(), Identity2::new());
+        let members = Members {
+            front_ends: [front_key.identity().public().to_owned()].into(),
+            workers: [worker_key.identity().public().to_owned()].into(),
+        };
+        let front_end = runtime.block_on(async {
+            let identity = front_key.identity();
+            let client = connect(&server, &identity).await;
+            let names = Names::new("team").unwrap();
+            let queue = Queue::create(client, names, &options).await.unwrap();
+            front_end(queue, identity, &members, FrontEndOptions::default()).await
+        });
+        let effects = Arc::default();
+        Self { server, runtime, front_end, effects, front_key, worker_key, members }
+    }
+
+    pub fn another_front_end(&self, options: FrontEndOptions) -> Arc<FrontEnd> {
+        self.front_end_as(self.front_key.identity(), options)
+    }
+
+    pub fn front_end_as(&self, identity: Identity, options: FrontEndOptions) -> Arc<FrontEnd> {
+        self.runtime.block_on(async {
+            let client = connect(&self.server, &identity).await;
+            let queue = Queue::open(client, Names::new("team").unwrap()).await.unwrap();
+            front_end(queue, identity, &self.members, options).await
+        })
+    }
+
+    pub fn worker(&self, places: usize) -> RunningWorker {
+        self.worker_with(places, |_| {})
+    }
+
+    pub fn worker_with(&self, places: usize, change: impl FnOnce(&mut Tools)) -> RunningWorker {
+        self.start_worker(self.worker_key.identity(), places, &[], change)
+    }
+
+    pub fn worker_as(&self, identity: Identity, places: usize) -> RunningWorker {
+        self.start_worker(identity, places, &[], |_| {})
+    }
+
+    pub fn worker_with_roots(&self, roots: &[&str]) -> RunningWorker {
+        self.start_worker(self.worker_key.identity(), 1, roots, |_| {})
+    }
+
+    fn start_worker(
+        &self,
+        identity: Identity,
+        places: usize,
+        roots: &[&str],
+        change: impl FnOnce(&mut Tools),
+    ) -> RunningWorker {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut tools = Tools { effects: Arc::clone(&self.effects), skip_waits: false };
+        change(&mut tools);
+        let roots = roots.iter().map(|root| (*root).to_owned()).collect();
+        let options = WorkerOptions { roots, places, ack_wait: ACK_WAIT };
+        let members = self.members.clone();
+        let worker = runtime.block_on(async {
+            let client = connect(&self.server, &identity).await;
+            let queue = Queue::open(client, Names::new("team").unwrap()).await.unwrap();
+            let tools: Arc<dyn Execute> = Arc::new(tools);
+            Worker::new(queue, identity, members, tools, &options).await.unwrap()
+        });
+        let drain = worker.drain();
+        runtime.spawn(worker.run());
+        RunningWorker { drain, runtime: Some(runtime) }
+    }
+
+    pub fn call(&self, tool: &str, arguments: &str) -> End {
+        self.run(&self.front_end, call(tool, arguments))
+    }
+
+    pub fn run(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> End {
+        self.begin_at(front_end, call).end()
+    }
+
+    pub fn begin(&self, tool: &str, arguments: &str) -> Pending {
+        self.begin_at(&self.front_end, call(tool, arguments))
+    }
+
+    pub fn begin_at(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> Pending {
+        let (front_end, context) = (Arc::clone(front_end), RunContext::default());
+        let cancellation = context.cancellation.clone();
+        let task = self.runtime.spawn(async move { front_end.run(call, context).await });
+        Pending { task, cancellation, handle: self.runtime.handle().clone() }
+    }
+
+    pub fn wait_for_effects(&self, count: usize) {
+        wait(|| self.effects.count.load(Ordering::SeqCst) >= count);
+    }
+
+    pub fn wait_for_sent(&self, count: u64) {
+        wait(|| self.front_end.counts().sent >= count);
+    }
+}
+
+async fn front_end(
+    queue: Queue,
+    identity: Identity,
+    members: &Members,
+    options: FrontEndOptions,
+) -> Arc<FrontEnd> {
+    let root_of = Box::new(|tool: &str| match tool {
+        "rooted" => Ok(Root::named("data").unwrap()),
+        _ => Ok(Root::Any),
+    });
+    FrontEnd::new(queue, identity, members.clone(), root_of, options).await.unwrap()
+}
+
+impl Pending {
+    pub fn end(self) -> End {
+        let waiting = async { tokio::time::timeout(PATIENCE, self.task).await };
+        self.handle.block_on(waiting).expect("an end").expect("no panic")
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl RunningWorker {
+    pub fn counts(&self) -> WorkerCounts {
+        self.drain.counts()
+    }
+
+    pub fn running(&self) -> usize {
+        self.drain.running()
+    }
+
+    pub fn wait_for_run(&self) {
+        wait(|| self.running() > 0);
+    }
+
+    pub fn wait_for_idle(&self) {
+        wait(|| self.running() == 0);
+    }
+
+    /// Ends the worker where it is, without any message.
+    pub fn kill(mut self) {
+        self.runtime.take().expect("it runs").shutdown_background();
+    }
+}
+
+impl Drop for RunningWorker {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn wait(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Tools {
+    async fn pause(&self, arguments: &Value, key: &str) {
+        let time = arguments[key].as_u64().filter(|_| !self.skip_waits).unwrap_or_default();
+        let time = Duration::from_millis(time);
+        match arguments["blocking"] == true {
+            // Blocks the only thread of the worker.
+            true => std::thread::sleep(time),
+            false => tokio::time::sleep(time).await,
+        }
+    }
+
+    async fn act(
+        &self,
+        call: &RemoteCall,
+        arguments: &Value,
+        journal: &dyn Journal,
+    ) -> Result<Outcome, ToolboxError> {
+        self.pause(arguments, "before").await;
+        journal.before_effects(&call.tool, call.tool.as_str() == "put").await?;
+        self.effects.count.fetch_add(1, Ordering::SeqCst);
+        if !self.effects.seen.lock().unwrap().insert(call.id.clone()) {
+            self.effects.repeated.fetch_add(1, Ordering::SeqCst);
+        }
+        self.pause(arguments, "after").await;
+        Ok(Outcome::Success("acted".to_owned()))
+    }
+
+    async fn run(&self, call: RemoteCall, journal: &dyn Journal) -> Result<Outcome, ToolboxError> {
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+        match call.tool.as_str() {
+            "act" | "put" => self.act(&call, &arguments, journal).await,
+            "sleep" => {
+                self.pause(&arguments, "before").await;
+                Ok(Outcome::Success("slept".to_owned()))
+            }
+            "order" => {
+                let number = self.effects.order.fetch_add(1, Ordering::SeqCst) + 1;
+                Ok(Outcome::Success(number.to_string()))
+            }
+            "ask" => match call.answers.get("which").and_then(Value::as_str) {
+                Some(answer) => Ok(Outcome::Success(answer.to_owned())),
+                None => Ok(Outcome::NeedsInput(Question {
+                    id: "which".to_owned(),
+                    text: "Which one?".to_owned(),
+                    answer_type: AnswerType::Text,
+                    default: None,
+                    is_consent: false,
+                    class: None,
+                    asker: None,
+                    approval: None,
+                })),
+            },
+            _ => Ok(Outcome::Success(call.arguments)),
+        }
+    }
+}
+
+impl Execute for Tools {
+    fn execute(
+        self: Arc<Self>,
+        call: RemoteCall,
+        context: RunContext,
+        journal: Arc<dyn Journal>,
+    ) -> Pin<Box<dyn Future<Output = RemoteEnd> + Send>> {
+        Box::pin(async move {
+            let answers = call.answers.clone();
+            let result = tokio::select! {
+                result = self.run(call, &*journal) => result,
+                () = context.cancellation.cancelled() => {
+                    return RemoteEnd::Completed(Box::new(completion(Err(RemoteFailure::Cancelled))));
+                }
+            };
+            match result {
+                Ok(Outcome::NeedsInput(question)) => {
+                    RemoteEnd::Asks { question: Box::new(question), answers }
+                }
+                Ok(outcome) => RemoteEnd::Completed(Box::new(completion(Ok(outcome)))),
+                Err(error) => {
+                    RemoteEnd::Refused { kind: error.kind(), message: error.to_string() }
+                }
+            }
+        })
+    }
+}
+
+fn completion(result: Result<Outcome, RemoteFailure>) -> RemoteCompletion {
+    RemoteCompletion {
+        result,
+        emitted: Vec::new(),
+        stdout: String::new(),
+        stderr: String::new(),
+        usage: RemoteUsage::default(),
+        advice: Vec::new(),
+    }
+}
