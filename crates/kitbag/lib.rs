@@ -45,6 +45,7 @@ mod sign_in_store;
 mod tool_config;
 mod trust_question;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::path::PathBuf;
@@ -124,6 +125,7 @@ pub struct Builder {
     call_grants: Option<CallGrants>,
     proposal: Option<Proposal>,
     instead: Option<(ToolName, Arc<[u8]>)>,
+    roots: BTreeMap<String, PathBuf>,
     trust: TrustSource,
     limits: LimitFlags,
     is_single_call: bool,
@@ -343,6 +345,13 @@ impl Builder {
     #[must_use]
     pub fn trust_workspace(self, is_trusted: bool) -> Self {
         self.trust(TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller }))
+    }
+
+    /// Adds a root: a directory that grants name as `$ROOT/NAME`. The path must be absolute.
+    #[must_use]
+    pub fn root(mut self, name: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        self.roots.insert(name.into(), directory.into());
+        self
     }
 
     /// Sets how trust in the workspace is determined. [`trust_workspace`](Self::trust_workspace)
@@ -632,6 +641,7 @@ impl Builder {
             user_file: self.places.user_file.clone(),
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             state: self.places.state.clone(),
+            roots: self.roots.clone(),
             trust: self.trust.clone(),
             proposal: self.proposal.clone(),
             home: self.places.home.clone(),

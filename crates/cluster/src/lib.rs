@@ -11,8 +11,12 @@ mod identity;
 mod ledger;
 mod members;
 mod names;
+pub mod permissions;
+pub mod presence;
 mod queue;
 pub mod record;
+mod roots;
+pub mod snapshot;
 mod wire;
 mod worker;
 
@@ -23,4 +27,5 @@ pub use identity::{Identity, IdentityError, Purpose, is_public_key, is_signed};
 pub use members::Members;
 pub use names::{CallId, NameError, Names, Priority, Root, WORKSPACE_NAME_BYTES};
 pub use queue::{Queue, QueueError, QueueOptions};
+pub use roots::{RootError, root_of, serving};
 pub use worker::{Drain, Execute, Worker, WorkerCounts, WorkerOptions};

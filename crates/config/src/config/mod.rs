@@ -197,7 +197,7 @@ impl Config {
             }
             if tool.is_enabled() {
                 let directories = tool.grants.value.directories.iter();
-                let directories = directories.filter(|grant| !grant.is_temporary());
+                let directories = directories.filter(|grant| grant.is_here());
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }

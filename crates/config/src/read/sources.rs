@@ -70,6 +70,9 @@ pub struct Sources<'a> {
     /// The state directory, with its origin; absolute. `None`: no state is kept. No tool may change
     /// it.
     pub state: Option<Sourced<PathBuf>>,
+    /// The roots of this machine by name: directories that grants name as `$ROOT/NAME`; absolute.
+    /// A grant of another root stays a name, and its tool does not run here.
+    pub roots: BTreeMap<String, PathBuf>,
     /// The source of trust in the workspace.
     pub trust: TrustSource,
     /// A configuration to read instead of a file, to check it before it is written.
