@@ -56,7 +56,8 @@ pub(crate) struct Opened<'a> {
 pub(crate) fn seal(identity: &Identity, purpose: Purpose, context: &str, body: &[u8]) -> Vec<u8> {
     let signature = identity.sign(purpose, &signed_bytes(WIRE_VERSION, context, body));
     let signature = URL_SAFE_NO_PAD.encode(signature);
-    let mut sealed = format!("kitbag/{WIRE_VERSION} {} {signature}\n", identity.public()).into_bytes();
+    let mut sealed =
+        format!("kitbag/{WIRE_VERSION} {} {signature}\n", identity.public()).into_bytes();
     sealed.extend_from_slice(body);
     sealed
 }
@@ -75,8 +76,8 @@ pub(crate) fn open<'a>(
     is_member: impl FnOnce(&str) -> bool,
 ) -> Result<Opened<'a>, WireError> {
     let form = |reason: &str| WireError::Form(reason.to_owned());
-    let end = sealed.iter().position(|byte| *byte == b'\n').ok_or_else(|| form("it has no line"))?;
-    let (line, body) = (&sealed[..end], &sealed[end + 1..]);
+    let end = sealed.iter().position(|byte| *byte == b'\n').unwrap_or(sealed.len());
+    let (line, body) = (&sealed[..end], sealed.get(end + 1..).unwrap_or_default());
     let line = std::str::from_utf8(line).map_err(|_| form("its first line is not text"))?;
     let rest = line.strip_prefix("kitbag/").ok_or_else(|| form("it is not of kitbag"))?;
     let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));

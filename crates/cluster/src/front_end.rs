@@ -9,15 +9,13 @@ use async_nats::Message;
 use futures_util::StreamExt as _;
 use kitbag_contract::{ErrorKind, Progress};
 use kitbag_host::{EventSink, RunContext};
-use kitbag_toolbox::{
-    RemoteCall, RemoteEnd, RemoteFuture, RemoteRunner, ToolboxError,
-};
+use kitbag_toolbox::{RemoteCall, RemoteEnd, RemoteFuture, RemoteRunner, ToolboxError};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use crate::envelope::{WireError, open, seal};
+use crate::envelope::{open, seal};
 use crate::identity::{Identity, Purpose};
 use crate::ledger::{self, Entry, LedgerError, Of};
 use crate::members::Members;
@@ -84,7 +82,7 @@ pub struct FrontEndCounts {
 
 struct Shared {
     queue: Queue,
-    identity: Identity,
+    identity: Arc<Identity>,
     members: Members,
     root_of: RootOf,
     /// The key and the id of this process, as subjects contain them.
@@ -104,7 +102,7 @@ impl FrontEnd {
     /// [`QueueError`].
     pub async fn new(
         queue: Queue,
-        identity: Identity,
+        identity: Arc<Identity>,
         members: Members,
         root_of: RootOf,
         options: FrontEndOptions,
@@ -198,14 +196,16 @@ impl RemoteRunner for FrontEnd {
         Box::pin(async move {
             let place = self.place(&call)?;
             let root = (self.shared.root_of)(call.tool.as_str());
-            let root = root.map_err(|message| {
-                ToolboxError::Remote { kind: ErrorKind::Configuration, message }
+            let root = root.map_err(|message| ToolboxError::Remote {
+                kind: ErrorKind::Configuration,
+                message,
             })?;
             let priority = self.options.priority;
             let time = context.time(call.time);
             let deadline = now().saturating_add(millis(self.options.wait));
             let subject = self.shared.queue.names.call(&root, priority, &call.tool);
-            let call = WireCall::new(call, deadline, priority, &self.shared.name).map_err(system)?;
+            let call =
+                WireCall::new(call, deadline, priority, &self.shared.name).map_err(system)?;
             let (shared, events) = (Arc::clone(&self.shared), context.events.clone());
             let last = Instant::now() + self.options.wait + time + GRACE;
             let (give_up, given_up) = oneshot::channel();
@@ -395,4 +395,3 @@ fn millis(time: Duration) -> u64 {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-

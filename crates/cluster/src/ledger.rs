@@ -55,18 +55,19 @@ impl Of {
 }
 
 /// Reads a record and checks who wrote it.
-pub(crate) async fn read(
-    queue: &Queue,
-    key: &str,
-    members: &Members,
-) -> Result<Read, LedgerError> {
+pub(crate) async fn read(queue: &Queue, key: &str, members: &Members) -> Result<Read, LedgerError> {
     let Some(stored) = queue.record(key).await? else { return Ok(Read::default()) };
     let entry = open_entry(&stored.sealed, key, members)?;
     Ok(Read { revision: stored.revision, sealed: stored.sealed, entry: Some(entry) })
 }
 
 /// Signs a record. A front end signs only records of calls that it gives up.
-pub(crate) fn seal_entry(identity: &Identity, purpose: Purpose, key: &str, entry: &Entry) -> Vec<u8> {
+pub(crate) fn seal_entry(
+    identity: &Identity,
+    purpose: Purpose,
+    key: &str,
+    entry: &Entry,
+) -> Vec<u8> {
     seal(identity, purpose, &context(key), &wire::write(entry))
 }
 

@@ -29,16 +29,17 @@ const STORED: &[u8] = b"kitbag-stored ";
 /// How long a write is repeated while the server does not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The sizes and times of the queue of a workspace. They are set when the queue is created.
+/// The sizes and times of the queue of a workspace. They are set when the queue is created. The
+/// server reserves the bytes on its disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueOptions {
     /// The most calls that wait or run. Default 20,000.
     pub calls: i64,
-    /// The most bytes of calls that wait or run. Default 1 GiB.
+    /// The most bytes of calls that wait or run. Default 256 MiB.
     pub bytes: i64,
-    /// The most bytes of records. Default 4 GiB.
+    /// The most bytes of records. Default 1 GiB.
     pub record_bytes: i64,
-    /// The most bytes of long arguments and answers. Default 4 GiB.
+    /// The most bytes of long arguments and answers. Default 1 GiB.
     pub body_bytes: i64,
     /// The longest time from a call to its deadline. Default 1 h.
     pub longest: Duration,
@@ -55,9 +56,9 @@ impl Default for QueueOptions {
     fn default() -> Self {
         Self {
             calls: 20_000,
-            bytes: 1 << 30,
-            record_bytes: 4 << 30,
-            body_bytes: 4 << 30,
+            bytes: 256 << 20,
+            record_bytes: 1 << 30,
+            body_bytes: 1 << 30,
             longest: Duration::from_secs(3600),
             keep: Duration::from_secs(900),
             ack_wait: Duration::from_secs(10),
@@ -219,11 +220,12 @@ impl Queue {
                 matches!(error.kind(), PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe);
             if !is_silent || Instant::now() >= until {
                 let text = causes(&error);
-                return Err(match text.contains("maximum messages") || text.contains("maximum bytes")
-                {
-                    true => QueueError::Full,
-                    false => QueueError::Nats(text),
-                });
+                return Err(
+                    match text.contains("maximum messages") || text.contains("maximum bytes") {
+                        true => QueueError::Full,
+                        false => QueueError::Nats(text),
+                    },
+                );
             }
             sleep(Duration::from_millis(100)).await;
         }
@@ -285,7 +287,11 @@ impl Queue {
         let name = std::str::from_utf8(name).map_err(failed)?;
         let object = self.bodies.get(name).await.map_err(failed)?;
         let mut body = Vec::new();
-        object.take(LONGEST_BODY).read_to_end(&mut body).await.map_err(|error: io::Error| failed(error))?;
+        object
+            .take(LONGEST_BODY)
+            .read_to_end(&mut body)
+            .await
+            .map_err(|error: io::Error| failed(error))?;
         Ok(body.into())
     }
 }

@@ -155,7 +155,9 @@ impl Attempt {
         match &self.acting {
             None => next(tool, is_idempotent),
             Some(acting) if acting.is_idempotent && !is_idempotent => next(tool, false),
-            Some(acting) if acting.worker != self.worker => next(&acting.tool, acting.is_idempotent),
+            Some(acting) if acting.worker != self.worker => {
+                next(&acting.tool, acting.is_idempotent)
+            }
             Some(_) => Permission::Granted,
         }
     }
@@ -411,7 +413,11 @@ mod tests {
                 assert_eq!(Some(&answer), ends.first(), "an answer that is not the end");
             }
             if !self.is_idempotent {
-                assert!(self.runs_with_effects.len() <= 1, "repeated: {:?}", self.runs_with_effects);
+                assert!(
+                    self.runs_with_effects.len() <= 1,
+                    "repeated: {:?}",
+                    self.runs_with_effects
+                );
             }
             if let Some(Ended::Cause(Cause::Expired | Cause::Lost)) = ends.first()
                 && !self.is_idempotent

@@ -14,9 +14,7 @@ use kitbag_contract::{
     ApprovalRequest, Content, ErrorInfo, ErrorKind, LimitKind, LogLevel, Media, Outcome, Question,
     Resource, ResourceBody, ResourceLink, ToolName,
 };
-use kitbag_toolbox::{
-    Caller, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteUsage,
-};
+use kitbag_toolbox::{Caller, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -81,8 +79,15 @@ pub(crate) struct WireLimits {
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub(crate) enum WireEvent {
     Started,
-    Progress { done: f64, total: Option<f64>, message: Option<String> },
-    Log { level: LogLevel, message: String },
+    Progress {
+        done: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+    Log {
+        level: LogLevel,
+        message: String,
+    },
     #[serde(other)]
     Unknown,
 }
@@ -92,10 +97,18 @@ pub(crate) enum WireEvent {
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub(crate) enum WireEnd {
     Completed(Box<WireCompletion>),
-    Asks { question: Box<WireQuestion>, answers: Map<String, Value> },
-    Refused { kind: Value, message: String },
+    Asks {
+        question: Box<WireQuestion>,
+        answers: Map<String, Value>,
+    },
+    Refused {
+        kind: Value,
+        message: String,
+    },
     /// The run ended without its tool.
-    Without { cause: Cause },
+    Without {
+        cause: Cause,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,12 +14,11 @@ use bytes::Bytes;
 use futures_util::{Stream as _, StreamExt as _};
 use kitbag_contract::{ErrorKind, LogLevel, Progress, ToolName};
 use kitbag_host::{Cancellation, EventSink, Listener, RunContext};
-use kitbag_toolbox::{
-    Journal, RemoteCall, RemoteEnd, RemoteFuture, Toolbox, ToolboxError,
-};
+use kitbag_toolbox::{Journal, RemoteCall, RemoteEnd, RemoteFuture, Toolbox, ToolboxError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use crate::envelope::{WireError, open, seal};
@@ -28,7 +27,7 @@ use crate::ledger::{self, Entry, Of};
 use crate::members::Members;
 use crate::names::{CallId, Priority, Root};
 use crate::queue::{Queue, QueueError};
-use crate::record::{Attempt, Cause, Delivery, Permission, Record, Verdict, on_delivery};
+use crate::record::{Attempt, Delivery, Permission, Record, Verdict, on_delivery};
 use crate::wire::{self, WireCall, WireEnd, WireEvent};
 
 /// How long a worker without calls waits for one in a single request.
@@ -87,7 +86,7 @@ pub struct Worker {
     sources: Vec<Consumer<pull::Config>>,
     places: Arc<Semaphore>,
     all_places: usize,
-    events: mpsc::Receiver<(String, String, WireEvent)>,
+    events: mpsc::Receiver<(String, WireEvent)>,
 }
 
 /// Ends a worker from another task.
@@ -99,7 +98,7 @@ pub struct Drain(Arc<Shared>);
 pub struct WorkerCounts {
     /// Calls that this worker ran and answered.
     pub answered: u64,
-    /// Calls whose end had been recorded before, or was recorded by another process.
+    /// Deliveries of calls that another process has ended or taken over.
     pub repeated: u64,
     /// Calls that were ended without a run.
     pub ended: u64,
@@ -111,7 +110,7 @@ pub struct WorkerCounts {
 
 struct Shared {
     queue: Queue,
-    identity: Identity,
+    identity: Arc<Identity>,
     members: Members,
     executor: Arc<dyn Execute>,
     /// The name of this process in records.
@@ -119,7 +118,7 @@ struct Shared {
     ack_wait: Duration,
     runs: AtomicU64,
     running: Mutex<HashMap<String, Cancellation>>,
-    events: mpsc::Sender<(String, String, WireEvent)>,
+    events: mpsc::Sender<(String, WireEvent)>,
     is_draining: AtomicBool,
     is_over: AtomicBool,
     draining: Notify,
@@ -139,7 +138,7 @@ impl Worker {
     /// [`QueueError`]; a root with a name that is not valid.
     pub async fn new(
         queue: Queue,
-        identity: Identity,
+        identity: Arc<Identity>,
         members: Members,
         executor: Arc<dyn Execute>,
         options: &WorkerOptions,
@@ -191,14 +190,12 @@ impl Worker {
         let Self { shared, sources, places, all_places, mut events } = self;
         let cancellations = shared.queue.names.every_cancellation();
         let subscribed = shared.queue.client.subscribe(cancellations).await;
-        let mut cancellations =
-            subscribed.map_err(|error| QueueError::Nats(error.to_string()))?;
+        let mut cancellations = subscribed.map_err(|error| QueueError::Nats(error.to_string()))?;
         let mut helpers = JoinSet::new();
         let own = Arc::clone(&shared);
         helpers.spawn(async move {
-            while let Some((subject, context, event)) = events.recv().await {
-                let sealed =
-                    seal(&own.identity, Purpose::Reply, &context, &wire::write(&event));
+            while let Some((subject, event)) = events.recv().await {
+                let sealed = seal(&own.identity, Purpose::Reply, &subject, &wire::write(&event));
                 own.queue.tell(subject, sealed.into()).await.ok();
             }
         });
@@ -225,8 +222,10 @@ impl Worker {
                 if free == 0 || shared.is_draining.load(Ordering::SeqCst) {
                     break;
                 }
-                let Ok(mut batch) = source.fetch().max_messages(free).messages().await else { break };
-                while let Some(Ok(message)) = batch.next().await {
+                let Ok(mut batch) = source.fetch().max_messages(free).messages().await else {
+                    break;
+                };
+                while let Ok(Some(Ok(message))) = timeout(POLL, batch.next()).await {
                     // Only this task takes places.
                     let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
                     spawn(&mut calls, &shared, Arrived { message, at: Instant::now() }, place);
@@ -237,7 +236,7 @@ impl Worker {
         // handed back.
         let returning = async {
             for mut batch in polls.into_iter().flatten() {
-                while let Some(Ok(message)) = batch.next().await {
+                while let Ok(Some(Ok(message))) = timeout(2 * POLL, batch.next()).await {
                     message.ack_with(AckKind::Nak(None)).await.ok();
                 }
             }
@@ -305,7 +304,7 @@ async fn next(
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 return None;
             };
-            if let Some(Ok(message)) = batch.next().await {
+            if let Ok(Some(Ok(message))) = timeout(POLL, batch.next()).await {
                 return Some(Arrived { message, at: Instant::now() });
             }
         }
@@ -405,9 +404,9 @@ async fn consider(
         Verdict::End(_) if arrived.at.elapsed() > shared.ack_wait / 2 => Ok(None),
         Verdict::End(cause) => {
             let end = WireEnd::Without { cause };
-            shared.count(|counts| counts.ended += 1);
-            let won = shared.end(&key, &of, end, read.revision, &reply).await?;
-            Ok(won.then_some(AckKind::Ack))
+            let is_known =
+                shared.end(&key, &of, end, read.revision, &reply, |counts| counts.ended += 1);
+            Ok(is_known.await?.then_some(AckKind::Ack))
         }
         Verdict::Run => run(shared, arrived, call, of, record, read.revision, reply).await,
     }
@@ -460,10 +459,7 @@ async fn run(
         Err(error) => RemoteEnd::Refused { kind: ErrorKind::System, message: error.to_string() },
     };
     let attempt = journal.attempt.lock().await;
-    let is_without_effects = matches!(
-        attempt.before_effect("", false),
-        Permission::After(_)
-    );
+    let is_without_effects = matches!(attempt.before_effect("", false), Permission::After(_));
     if shared.is_over.load(Ordering::SeqCst) && is_without_effects {
         shared.count(|counts| counts.returned += 1);
         return Ok(Some(AckKind::Nak(None)));
@@ -472,9 +468,10 @@ async fn run(
         shared.count(|counts| counts.repeated += 1);
         return Ok(None);
     };
-    shared.count(|counts| counts.answered += 1);
-    let won = shared.end(&key, &of, end.into(), expected, &reply).await?;
-    Ok(won.then_some(AckKind::Ack))
+    drop(attempt);
+    let is_known =
+        shared.end(&key, &of, end.into(), expected, &reply, |counts| counts.answered += 1);
+    Ok(is_known.await?.then_some(AckKind::Ack))
 }
 
 /// Runs a call and tells the server meanwhile that this worker is there.
@@ -518,10 +515,12 @@ impl Shared {
         end: WireEnd,
         revision: u64,
         reply: &str,
+        count: impl FnOnce(&mut WorkerCounts),
     ) -> Result<bool, ledger::LedgerError> {
         let entry = Entry { call: of.clone(), record: Record::Ended(end) };
         let sealed = ledger::seal_entry(&self.identity, Purpose::Reply, key, &entry);
         if self.queue.replace(key, sealed.clone(), revision).await?.is_some() {
+            self.count(count);
             self.answer(key, reply.to_owned(), sealed.into()).await?;
             return Ok(true);
         }
@@ -579,8 +578,7 @@ struct Events {
 
 impl Events {
     fn send(&self, event: WireEvent) {
-        let event = (self.subject.clone(), self.subject.clone(), event);
-        self.shared.events.try_send(event).ok();
+        self.shared.events.try_send((self.subject.clone(), event)).ok();
     }
 }
 
@@ -640,8 +638,7 @@ struct SharedJournal(Arc<CallJournal>);
 impl Journal for SharedJournal {
     fn before_effects(&self, tool: &ToolName, is_idempotent: bool) -> RemoteFuture<'_, ()> {
         let (journal, tool) = (Arc::clone(&self.0), tool.clone());
-        let task =
-            self.0.runtime.spawn(async move { journal.record(tool, is_idempotent).await });
+        let task = self.0.runtime.spawn(async move { journal.record(tool, is_idempotent).await });
         Box::pin(async move {
             task.await.unwrap_or_else(|error| {
                 let message = format!("the start of the call was not recorded: {error}");

@@ -214,17 +214,17 @@ fn a_forged_call_is_refused() {
     let cluster = Cluster::start();
     let worker = cluster.worker(1);
     // A front end whose key is not a member's.
-    let forger = cluster.front_end_as(Identity::generate(), FrontEndOptions {
-        wait: Duration::from_millis(500),
-        ..FrontEndOptions::default()
-    });
+    let forger = cluster.front_end_as(
+        Identity::generate(),
+        FrontEndOptions { wait: Duration::from_millis(500), ..FrontEndOptions::default() },
+    );
     let mut forged = call("act", "{}");
     forged.time = Duration::from_millis(100);
     let end = cluster.run(&forger, forged);
     assert!(end.is_err() || kind_of(&end) == Some(ErrorKind::Busy), "{end:?}");
-    assert_eq!(worker.counts().refused, 1);
+    // The call, and usually the cancellation after it.
+    assert!(worker.counts().refused >= 1, "{:?}", worker.counts());
     assert_eq!(cluster.effects.count.load(Ordering::SeqCst), 0);
-    // A worker refuses the forger's cancellation as well.
     assert_eq!(worker.counts().answered, 0);
 }
 
@@ -252,10 +252,7 @@ fn a_full_queue_says_when_to_try_again() {
     let end = cluster.call("echo", "{}");
     let Err(error) = &end else { panic!("{end:?}") };
     assert_eq!(error.kind(), ErrorKind::Busy);
-    assert_eq!(
-        error.to_string(),
-        "busy: the queue of the workspace is full; try again in 2 s"
-    );
+    assert_eq!(error.to_string(), "busy: the queue of the workspace is full; try again in 2 s");
     let _worker = cluster.worker(1);
     for pending in pending {
         assert_eq!(text_of(&pending.end()), "{}");
@@ -357,12 +354,18 @@ fn calls_survive_a_killed_server() {
 #[test]
 fn ten_thousand_calls_are_under_way_at_once() {
     let cluster = Cluster::start();
-    let pending: Vec<_> = (0..10_000).map(|_| cluster.begin("echo", "{}")).collect();
-    cluster.wait_for_sent(10_000);
+    let wait = Duration::from_secs(600);
+    let front_end = cluster.another_front_end(FrontEndOptions { wait, ..Default::default() });
+    let begin = |_| cluster.begin_at(&front_end, call("echo", "{}"));
+    let pending: Vec<_> = (0..10_000).map(begin).collect();
+    let begun = Instant::now();
+    while front_end.counts().sent < 10_000 && begun.elapsed() < wait {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let _worker = cluster.worker(64);
-    let answered = pending.into_iter().filter(|_| true).map(|pending| pending.end());
+    let answered = pending.into_iter().map(|pending| pending.end_within(wait));
     assert_eq!(answered.filter(|end| text_of(end) == "{}").count(), 10_000);
-    assert_eq!(cluster.front_end.counts().answered, 10_000);
+    assert_eq!(front_end.counts().answered, 10_000);
 }
 
 #[test]

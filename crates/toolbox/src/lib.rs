@@ -39,7 +39,8 @@ pub use registry::lock::{RecordedDescription, request_lines};
 pub use registry::tool::{KnownTool, Summary, Tool};
 pub use registry::{Toolbox, definitions};
 pub use remote::{
-    Journal, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteFuture, RemoteRunner, RemoteUsage,
+    Journal, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteFuture, RemoteRunner,
+    RemoteUsage,
 };
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};

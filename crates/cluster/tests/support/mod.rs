@@ -23,50 +23,50 @@ use serde_json::{Map, Value};
 const ACK_WAIT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub type End = Result<RemoteEnd, ToolboxError>;
+pub(crate) type End = Result<RemoteEnd, ToolboxError>;
 
 /// The effects of all workers.
 #[derive(Default)]
-pub struct Effects {
-    pub count: AtomicUsize,
-    pub repeated: AtomicUsize,
-    pub order: AtomicUsize,
+pub(crate) struct Effects {
+    pub(crate) count: AtomicUsize,
+    pub(crate) repeated: AtomicUsize,
+    pub(crate) order: AtomicUsize,
     seen: Mutex<HashSet<String>>,
 }
 
 /// Runs the tools of the tests: `echo`, `sleep`, `act`, `put` (idempotent), `ask`, `order`.
-pub struct Tools {
+pub(crate) struct Tools {
     effects: Arc<Effects>,
-    pub skip_waits: bool,
+    pub(crate) skip_waits: bool,
 }
 
-pub struct Cluster {
-    pub server: NatsServer,
-    pub runtime: tokio::runtime::Runtime,
-    pub front_end: Arc<FrontEnd>,
-    pub effects: Arc<Effects>,
-    front_key: Identity2,
-    worker_key: Identity2,
+pub(crate) struct Cluster {
+    pub(crate) server: NatsServer,
+    pub(crate) runtime: tokio::runtime::Runtime,
+    pub(crate) front_end: Arc<FrontEnd>,
+    pub(crate) effects: Arc<Effects>,
+    front_key: KeyFile,
+    worker_key: KeyFile,
     members: Members,
 }
 
 /// A key that can be loaded several times.
-struct Identity2 {
+struct KeyFile {
     directory: tempfile::TempDir,
 }
 
-pub struct RunningWorker {
-    pub drain: Drain,
+pub(crate) struct RunningWorker {
+    pub(crate) drain: Drain,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
-pub struct Pending {
+pub(crate) struct Pending {
     task: tokio::task::JoinHandle<End>,
-    pub cancellation: Cancellation,
+    pub(crate) cancellation: Cancellation,
     handle: tokio::runtime::Handle,
 }
 
-impl Identity2 {
+impl KeyFile {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
@@ -76,12 +76,12 @@ impl Identity2 {
     }
 }
 
-pub async fn connect(server: &NatsServer, identity: &Identity) -> async_nats::Client {
+pub(crate) async fn connect(server: &NatsServer, identity: &Identity) -> async_nats::Client {
     let nats = Nats { urls: vec![server.url()], ..Nats::default() };
     kitbag_cluster::connect(&nats, identity).await.unwrap()
 }
 
-pub fn call(tool: &str, arguments: &str) -> RemoteCall {
+pub(crate) fn call(tool: &str, arguments: &str) -> RemoteCall {
     RemoteCall {
         id: kitbag_cluster::CallId::random().unwrap().to_string(),
         round: 0,
@@ -95,7 +95,7 @@ pub fn call(tool: &str, arguments: &str) -> RemoteCall {
     }
 }
 
-pub fn text_of(end: &End) -> String {
+pub(crate) fn text_of(end: &End) -> String {
     match end {
         Ok(RemoteEnd::Completed(completed)) => match &completed.result {
             Ok(Outcome::Success(text)) => text.clone(),
@@ -105,7 +105,7 @@ pub fn text_of(end: &End) -> String {
     }
 }
 
-pub fn kind_of(end: &End) -> Option<ErrorKind> {
+pub(crate) fn kind_of(end: &End) -> Option<ErrorKind> {
     match end {
         Ok(RemoteEnd::Refused { kind, .. }) => Some(*kind),
         Ok(_) => None,
@@ -114,22 +114,28 @@ pub fn kind_of(end: &End) -> Option<ErrorKind> {
 }
 
 impl Cluster {
-    pub fn queue_options() -> QueueOptions {
-        QueueOptions { ack_wait: ACK_WAIT, ..QueueOptions::default() }
+    pub(crate) fn queue_options() -> QueueOptions {
+        QueueOptions {
+            bytes: 64 << 20,
+            record_bytes: 64 << 20,
+            body_bytes: 64 << 20,
+            ack_wait: ACK_WAIT,
+            ..QueueOptions::default()
+        }
     }
 
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(Self::queue_options())
     }
 
-    pub fn start_with(options: QueueOptions) -> Self {
+    pub(crate) fn start_with(options: QueueOptions) -> Self {
         let server = NatsServer::start();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let (front_key, worker_key) = (Identity2::new(), Identity2::new());
+        let (front_key, worker_key) = (KeyFile::new(), KeyFile::new());
         let members = Members {
             front_ends: [front_key.identity().public().to_owned()].into(),
             workers: [worker_key.identity().public().to_owned()].into(),
@@ -139,37 +145,45 @@ impl Cluster {
             let client = connect(&server, &identity).await;
             let names = Names::new("team").unwrap();
             let queue = Queue::create(client, names, &options).await.unwrap();
-            front_end(queue, identity, &members, FrontEndOptions::default()).await
+            front_end(queue, Arc::new(identity), &members, FrontEndOptions::default()).await
         });
         let effects = Arc::default();
         Self { server, runtime, front_end, effects, front_key, worker_key, members }
     }
 
-    pub fn another_front_end(&self, options: FrontEndOptions) -> Arc<FrontEnd> {
+    pub(crate) fn another_front_end(&self, options: FrontEndOptions) -> Arc<FrontEnd> {
         self.front_end_as(self.front_key.identity(), options)
     }
 
-    pub fn front_end_as(&self, identity: Identity, options: FrontEndOptions) -> Arc<FrontEnd> {
+    pub(crate) fn front_end_as(
+        &self,
+        identity: Identity,
+        options: FrontEndOptions,
+    ) -> Arc<FrontEnd> {
         self.runtime.block_on(async {
             let client = connect(&self.server, &identity).await;
             let queue = Queue::open(client, Names::new("team").unwrap()).await.unwrap();
-            front_end(queue, identity, &self.members, options).await
+            front_end(queue, Arc::new(identity), &self.members, options).await
         })
     }
 
-    pub fn worker(&self, places: usize) -> RunningWorker {
+    pub(crate) fn worker(&self, places: usize) -> RunningWorker {
         self.worker_with(places, |_| {})
     }
 
-    pub fn worker_with(&self, places: usize, change: impl FnOnce(&mut Tools)) -> RunningWorker {
+    pub(crate) fn worker_with(
+        &self,
+        places: usize,
+        change: impl FnOnce(&mut Tools),
+    ) -> RunningWorker {
         self.start_worker(self.worker_key.identity(), places, &[], change)
     }
 
-    pub fn worker_as(&self, identity: Identity, places: usize) -> RunningWorker {
+    pub(crate) fn worker_as(&self, identity: Identity, places: usize) -> RunningWorker {
         self.start_worker(identity, places, &[], |_| {})
     }
 
-    pub fn worker_with_roots(&self, roots: &[&str]) -> RunningWorker {
+    pub(crate) fn worker_with_roots(&self, roots: &[&str]) -> RunningWorker {
         self.start_worker(self.worker_key.identity(), 1, roots, |_| {})
     }
 
@@ -194,44 +208,44 @@ impl Cluster {
             let client = connect(&self.server, &identity).await;
             let queue = Queue::open(client, Names::new("team").unwrap()).await.unwrap();
             let tools: Arc<dyn Execute> = Arc::new(tools);
-            Worker::new(queue, identity, members, tools, &options).await.unwrap()
+            Worker::new(queue, Arc::new(identity), members, tools, &options).await.unwrap()
         });
         let drain = worker.drain();
         runtime.spawn(worker.run());
         RunningWorker { drain, runtime: Some(runtime) }
     }
 
-    pub fn call(&self, tool: &str, arguments: &str) -> End {
+    pub(crate) fn call(&self, tool: &str, arguments: &str) -> End {
         self.run(&self.front_end, call(tool, arguments))
     }
 
-    pub fn run(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> End {
+    pub(crate) fn run(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> End {
         self.begin_at(front_end, call).end()
     }
 
-    pub fn begin(&self, tool: &str, arguments: &str) -> Pending {
+    pub(crate) fn begin(&self, tool: &str, arguments: &str) -> Pending {
         self.begin_at(&self.front_end, call(tool, arguments))
     }
 
-    pub fn begin_at(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> Pending {
+    pub(crate) fn begin_at(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> Pending {
         let (front_end, context) = (Arc::clone(front_end), RunContext::default());
         let cancellation = context.cancellation.clone();
         let task = self.runtime.spawn(async move { front_end.run(call, context).await });
         Pending { task, cancellation, handle: self.runtime.handle().clone() }
     }
 
-    pub fn wait_for_effects(&self, count: usize) {
+    pub(crate) fn wait_for_effects(&self, count: usize) {
         wait(|| self.effects.count.load(Ordering::SeqCst) >= count);
     }
 
-    pub fn wait_for_sent(&self, count: u64) {
+    pub(crate) fn wait_for_sent(&self, count: u64) {
         wait(|| self.front_end.counts().sent >= count);
     }
 }
 
 async fn front_end(
     queue: Queue,
-    identity: Identity,
+    identity: Arc<Identity>,
     members: &Members,
     options: FrontEndOptions,
 ) -> Arc<FrontEnd> {
@@ -243,35 +257,39 @@ async fn front_end(
 }
 
 impl Pending {
-    pub fn end(self) -> End {
-        let waiting = async { tokio::time::timeout(PATIENCE, self.task).await };
+    pub(crate) fn end(self) -> End {
+        self.end_within(PATIENCE)
+    }
+
+    pub(crate) fn end_within(self, time: Duration) -> End {
+        let waiting = async { tokio::time::timeout(time, self.task).await };
         self.handle.block_on(waiting).expect("an end").expect("no panic")
     }
 
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.task.is_finished()
     }
 }
 
 impl RunningWorker {
-    pub fn counts(&self) -> WorkerCounts {
+    pub(crate) fn counts(&self) -> WorkerCounts {
         self.drain.counts()
     }
 
-    pub fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         self.drain.running()
     }
 
-    pub fn wait_for_run(&self) {
+    pub(crate) fn wait_for_run(&self) {
         wait(|| self.running() > 0);
     }
 
-    pub fn wait_for_idle(&self) {
+    pub(crate) fn wait_for_idle(&self) {
         wait(|| self.running() == 0);
     }
 
     /// Ends the worker where it is, without any message.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.runtime.take().expect("it runs").shutdown_background();
     }
 }
@@ -369,9 +387,7 @@ impl Execute for Tools {
                     RemoteEnd::Asks { question: Box::new(question), answers }
                 }
                 Ok(outcome) => RemoteEnd::Completed(Box::new(completion(Ok(outcome)))),
-                Err(error) => {
-                    RemoteEnd::Refused { kind: error.kind(), message: error.to_string() }
-                }
+                Err(error) => RemoteEnd::Refused { kind: error.kind(), message: error.to_string() },
             }
         })
     }
