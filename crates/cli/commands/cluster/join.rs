@@ -8,7 +8,9 @@ use kitbag::base::ContentDigest;
 use kitbag::{Builder, Caller, Places};
 use kitbag_cluster::snapshot::{Known, Manifest, SignedManifest, SnapshotError, SnapshotStore};
 
-use super::{Client, ClusterArgs, Machine};
+use kitbag_cluster::Client;
+
+use super::{ClusterArgs, Machine};
 use crate::commands::{Global, built};
 use crate::error::CliError;
 
