@@ -53,16 +53,16 @@ pub(crate) struct ClusterArgs {
 }
 
 /// The parts of a machine in a cluster that need no connection.
-pub(super) struct Machine {
-    pub(super) names: Names,
-    pub(super) identity: Identity,
-    pub(super) publishers: BTreeSet<String>,
-    pub(super) state: PathBuf,
+pub(crate) struct Machine {
+    pub(crate) names: Names,
+    pub(crate) identity: Identity,
+    pub(crate) publishers: BTreeSet<String>,
+    pub(crate) state: PathBuf,
 }
 
 impl ClusterArgs {
     /// Reads this machine's key, and creates it if there is none.
-    pub(super) fn machine(&self) -> Result<Machine, CliError> {
+    pub(crate) fn machine(&self) -> Result<Machine, CliError> {
         let names = Names::new(&self.name).map_err(|error| CliError::Usage(error.to_string()))?;
         let places = Places::from_environment(std::env::vars_os());
         let state = places.state.ok_or_else(|| {
@@ -85,7 +85,7 @@ impl ClusterArgs {
     }
 
     /// Connects to NATS.
-    pub(super) async fn connect(&self, machine: &Machine) -> Result<Client, CliError> {
+    pub(crate) async fn connect(&self, machine: &Machine) -> Result<Client, CliError> {
         if self.nats.is_empty() {
             return Err(CliError::Usage("name a NATS server with `--nats URL`".to_owned()));
         }
@@ -103,21 +103,21 @@ impl ClusterArgs {
     }
 
     /// The servers, for messages.
-    pub(super) fn servers(&self) -> String {
+    pub(crate) fn servers(&self) -> String {
         self.nats.join(", ")
     }
 }
 
 impl Machine {
     /// The snapshots that this machine accepted.
-    pub(super) fn known(&self) -> KnownSnapshots {
+    pub(crate) fn known(&self) -> KnownSnapshots {
         KnownSnapshots::new(&self.state)
     }
 }
 
 impl CliError {
     /// Wraps an error of a cluster.
-    pub(super) fn cluster(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn cluster(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Cluster(Box::new(error))
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn kind(error: &(dyn std::error::Error + 'static)) -> ErrorKind {
 }
 
 /// Runs a future on this thread.
-pub(super) fn run<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+pub(crate) fn run<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CliError::cluster)?;
     let result = runtime.block_on(future);
