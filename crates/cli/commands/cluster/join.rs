@@ -94,7 +94,9 @@ impl Unpacked {
 
     /// Starts to build the toolbox of the snapshot, with this machine's user config above it.
     pub(crate) fn builder(&self, global: &Global, roots: &BTreeMap<String, PathBuf>) -> Builder {
-        let builder = global.builder().workspace(&self.workspace);
+        // Data of tools outlives a snapshot.
+        let state = self.workspace.with_file_name(&self.manifest.workspace);
+        let builder = global.builder().workspace(&self.workspace).state_path(state);
         roots.iter().fold(builder, |builder, (name, directory)| builder.root(name, directory))
     }
 }
