@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_nats::Message;
 use futures_util::StreamExt as _;
+use kitbag_base::format_duration;
 use kitbag_contract::{ErrorKind, Progress};
 use kitbag_host::{EventSink, RunContext};
 use kitbag_policy::DirectoryGrant;
@@ -210,6 +211,17 @@ impl RemoteRunner for FrontEnd {
             let root = root.map_err(|error| no_worker(&error))?;
             let priority = self.options.priority;
             let time = context.time(call.time);
+            let longest = self.shared.queue.longest;
+            if self.options.wait + time > longest {
+                let message = format!(
+                    "calls on workers last at most {}, with the time to wait for a worker; the \
+                     limit `time` of `{}` is {}: lower it",
+                    format_duration(longest),
+                    call.tool,
+                    format_duration(time)
+                );
+                return Err(ToolboxError::Remote { kind: ErrorKind::ExcessLimit, message });
+            }
             let deadline = now().saturating_add(millis(self.options.wait));
             let subject = self.shared.queue.names.call(&root, priority, &call.tool);
             let call =

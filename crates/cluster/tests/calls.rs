@@ -354,7 +354,7 @@ fn calls_survive_a_killed_server() {
 #[test]
 fn a_thousand_calls_are_under_way_at_once() {
     let cluster = Cluster::start();
-    let wait = Duration::from_secs(600);
+    let wait = Duration::from_secs(300);
     let front_end = cluster.another_front_end(FrontEndOptions { wait, ..Default::default() });
     let begin = |_| cluster.begin_at(&front_end, call("echo", "{}"));
     let pending: Vec<_> = (0..1_000).map(begin).collect();
@@ -412,4 +412,17 @@ fn dropping_a_call_cancels_it() {
     });
     worker.wait_for_idle();
     assert_eq!(worker.counts().answered, 0);
+}
+
+#[test]
+fn a_call_that_outlasts_its_record_is_not_sent() {
+    let options = QueueOptions { longest: Duration::from_secs(60), ..Cluster::queue_options() };
+    let cluster = Cluster::start_with(options);
+    let error = cluster.call("echo", "{}").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ExcessLimit);
+    assert_eq!(
+        error.to_string(),
+        "calls on workers last at most 1m, with the time to wait for a worker; the limit `time` of \
+         `echo` is 1m: lower it"
+    );
 }

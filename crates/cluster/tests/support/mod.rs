@@ -203,7 +203,7 @@ impl Cluster {
         let mut tools = Tools { effects: Arc::clone(&self.effects), skip_waits: false };
         change(&mut tools);
         let roots = roots.iter().map(|root| (*root).to_owned()).collect();
-        let options = WorkerOptions { roots, places, ack_wait: ACK_WAIT };
+        let options = WorkerOptions { roots, places };
         let members = self.members.clone();
         let worker = runtime.block_on(async {
             let client = connect(&self.server, &identity).await;
