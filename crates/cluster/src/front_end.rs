@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use async_nats::Message;
 use futures_util::StreamExt as _;
+use kitbag_base::format_duration;
 use kitbag_contract::{ErrorKind, Progress};
 use kitbag_host::{EventSink, RunContext};
+use kitbag_policy::DirectoryGrant;
 use kitbag_toolbox::{RemoteCall, RemoteEnd, RemoteFuture, RemoteRunner, ToolboxError};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -20,8 +22,10 @@ use crate::identity::{Identity, Purpose};
 use crate::ledger::{self, Entry, LedgerError, Of};
 use crate::members::Members;
 use crate::names::{CallId, Priority, Root};
+use crate::presence::{Presence, Workers};
 use crate::queue::{Queue, QueueError};
 use crate::record::{Cause, Record, on_giving_up};
+use crate::roots::{RootError, root_of, serving};
 use crate::wire::{self, WireCall, WireEnd, WireEvent};
 use crate::worker::now;
 
@@ -31,6 +35,9 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// The time after the deadline in which a worker that began the call may still end it.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a list of workers is used.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// The largest arguments and answers of one call that are counted in one permit.
 const PERMIT_BYTES: usize = 64 << 10;
@@ -55,9 +62,6 @@ impl Default for FrontEndOptions {
         Self { calls: 16_384, wait: Duration::from_secs(30), priority: Priority::default() }
     }
 }
-
-/// Decides which root the call of a tool needs, or why no worker can make it.
-pub type RootOf = Box<dyn Fn(&str) -> Result<Root, String> + Send + Sync>;
 
 /// Makes the calls of a toolbox on workers.
 pub struct FrontEnd {
@@ -84,7 +88,9 @@ struct Shared {
     queue: Queue,
     identity: Arc<Identity>,
     members: Members,
-    root_of: RootOf,
+    /// The list of workers. `None` if the workspace has none.
+    workers: Option<Workers>,
+    known: tokio::sync::Mutex<Option<(Instant, Vec<Presence>)>>,
     /// The key and the id of this process, as subjects contain them.
     name: String,
     waiting: Mutex<HashMap<String, mpsc::Sender<Message>>>,
@@ -104,7 +110,6 @@ impl FrontEnd {
         queue: Queue,
         identity: Arc<Identity>,
         members: Members,
-        root_of: RootOf,
         options: FrontEndOptions,
     ) -> Result<Arc<Self>, QueueError> {
         let failed = |error: &dyn std::error::Error| QueueError::Nats(error.to_string());
@@ -113,11 +118,13 @@ impl FrontEnd {
         let subject = queue.names.every_reply(&name);
         let replies = queue.client.subscribe(subject).await;
         let mut replies = replies.map_err(|error| failed(&error))?;
+        let workers = Workers::open(&queue.client, &queue.names).await.ok();
         let shared = Arc::new(Shared {
             queue,
             identity,
             members,
-            root_of,
+            workers,
+            known: tokio::sync::Mutex::default(),
             name,
             waiting: Mutex::default(),
             sent: AtomicU64::new(0),
@@ -192,16 +199,29 @@ impl FrontEnd {
 }
 
 impl RemoteRunner for FrontEnd {
-    fn run(&self, call: RemoteCall, context: RunContext) -> RemoteFuture<'_, RemoteEnd> {
+    fn run(
+        &self,
+        call: RemoteCall,
+        directories: &[DirectoryGrant],
+        context: RunContext,
+    ) -> RemoteFuture<'_, RemoteEnd> {
+        let root = root_of(directories);
         Box::pin(async move {
             let place = self.place(&call)?;
-            let root = (self.shared.root_of)(call.tool.as_str());
-            let root = root.map_err(|message| ToolboxError::Remote {
-                kind: ErrorKind::Configuration,
-                message,
-            })?;
+            let root = root.map_err(|error| no_worker(&error))?;
             let priority = self.options.priority;
             let time = context.time(call.time);
+            let longest = self.shared.queue.longest;
+            if self.options.wait + time > longest {
+                let message = format!(
+                    "calls on workers last at most {}, with the time to wait for a worker; the \
+                     limit `time` of `{}` is {}: lower it",
+                    format_duration(longest),
+                    call.tool,
+                    format_duration(time)
+                );
+                return Err(ToolboxError::Remote { kind: ErrorKind::ExcessLimit, message });
+            }
             let deadline = now().saturating_add(millis(self.options.wait));
             let subject = self.shared.queue.names.call(&root, priority, &call.tool);
             let call =
@@ -211,7 +231,14 @@ impl RemoteRunner for FrontEnd {
             let (give_up, given_up) = oneshot::channel();
             let task = self.runtime.spawn(async move {
                 let _place = place;
-                shared.make(call, subject, last, events, given_up).await
+                if let Root::Named(_) = root {
+                    shared.find_worker(&root).await?;
+                }
+                let ended = shared.make(call, subject, last, events, given_up).await?;
+                if let RemoteEnd::Refused { kind: ErrorKind::Busy, .. } = ended {
+                    shared.find_worker(&root).await?;
+                }
+                Ok(ended)
             });
             // Dropping the sender, with this future, gives the call up.
             let _give_up = give_up;
@@ -235,7 +262,31 @@ fn joined(
     })
 }
 
+fn no_worker(error: &RootError) -> ToolboxError {
+    let kind = match error {
+        RootError::Draining(_) | RootError::Nobody => ErrorKind::Busy,
+        RootError::Several(_) | RootError::Name(_) | RootError::NoWorker { .. } => {
+            ErrorKind::Configuration
+        }
+    };
+    ToolboxError::Remote { kind, message: error.to_string() }
+}
+
 impl Shared {
+    /// Checks that a worker can run calls that need this root, as far as the list of workers is
+    /// known.
+    async fn find_worker(&self, root: &Root) -> Result<(), ToolboxError> {
+        let Some(workers) = &self.workers else { return Ok(()) };
+        let mut known = self.known.lock().await;
+        let is_fresh = known.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
+        if !is_fresh {
+            let Ok(all) = workers.all().await else { return Ok(()) };
+            *known = Some((Instant::now(), all));
+        }
+        let Some((_, all)) = &*known else { return Ok(()) };
+        serving(all, root).map(drop).map_err(|error| no_worker(&error))
+    }
+
     /// Sends a call and waits for its end.
     async fn make(
         &self,

@@ -23,7 +23,7 @@ mod worker;
 pub use async_nats::Client;
 pub use connection::{ConnectionError, Nats, connect};
 pub use envelope::{OLDEST_WIRE_VERSION, WIRE_VERSION, WireError};
-pub use front_end::{FrontEnd, FrontEndCounts, FrontEndOptions, RootOf};
+pub use front_end::{FrontEnd, FrontEndCounts, FrontEndOptions};
 pub use identity::{Identity, IdentityError, Purpose, is_public_key, is_signed};
 pub use members::Members;
 pub use names::{CallId, NameError, Names, Priority, Root, WORKSPACE_NAME_BYTES};

@@ -26,6 +26,9 @@ const LONGEST_BODY: u64 = 64 << 20;
 /// The first bytes of a message whose content is in the object store.
 const STORED: &[u8] = b"kitbag-stored ";
 
+/// The default of [`QueueOptions::ack_wait`].
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(10);
+
 /// How long a write is repeated while the server does not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,14 +40,14 @@ pub struct QueueOptions {
     pub calls: i64,
     /// The most bytes of calls that wait or run. Default 256 MiB.
     pub bytes: i64,
-    /// The most bytes of records. Default 1 GiB.
+    /// The most bytes of records. Default 2 GiB.
     pub record_bytes: i64,
     /// The most bytes of long arguments and answers. Default 1 GiB.
     pub body_bytes: i64,
-    /// The longest time from a call to its deadline. Default 1 h.
+    /// The longest time from the start of a call to its end. Default 15 min.
     pub longest: Duration,
-    /// How long an answer can be requested after the last deadline. Default 15 min. Clocks may
-    /// differ by as much.
+    /// How much longer a record is kept, for front ends that lost its answer. Default 5 min. The
+    /// clocks of machines may differ by as much.
     pub keep: Duration,
     /// The time after which a call is delivered again if its worker is silent. Default 10 s.
     pub ack_wait: Duration,
@@ -57,11 +60,11 @@ impl Default for QueueOptions {
         Self {
             calls: 20_000,
             bytes: 256 << 20,
-            record_bytes: 1 << 30,
+            record_bytes: 2 << 30,
             body_bytes: 1 << 30,
-            longest: Duration::from_secs(3600),
-            keep: Duration::from_secs(900),
-            ack_wait: Duration::from_secs(10),
+            longest: Duration::from_secs(900),
+            keep: Duration::from_secs(300),
+            ack_wait: ACK_WAIT,
             replicas: 1,
         }
     }
@@ -94,6 +97,8 @@ pub struct Queue {
     context: Context,
     records: kv::Store,
     bodies: ObjectStore,
+    /// [`QueueOptions::longest`] of the queue.
+    pub(crate) longest: Duration,
 }
 
 /// A record as it is stored.
@@ -170,7 +175,9 @@ impl Queue {
         let missing = || QueueError::Missing(names.workspace().to_owned());
         let records = context.get_key_value(names.record_bucket()).await.map_err(|_| missing())?;
         let bodies = context.get_object_store(names.body_store()).await.map_err(|_| missing())?;
-        Ok(Self { client, names, context, records, bodies })
+        let stream = context.get_stream(names.call_stream()).await.map_err(|_| missing())?;
+        let longest = stream.cached_info().config.max_age;
+        Ok(Self { client, names, context, records, bodies, longest })
     }
 
     /// Returns the consumer of the calls with this root and priority, which all workers share.

@@ -26,7 +26,7 @@ use crate::identity::{Identity, Purpose};
 use crate::ledger::{self, Entry, Of};
 use crate::members::Members;
 use crate::names::{CallId, Priority, Root};
-use crate::queue::{Queue, QueueError};
+use crate::queue::{ACK_WAIT, Queue, QueueError};
 use crate::record::{Attempt, Delivery, Permission, Record, Verdict, on_delivery};
 use crate::wire::{self, WireCall, WireEnd, WireEvent};
 
@@ -69,14 +69,12 @@ pub struct WorkerOptions {
     pub roots: Vec<String>,
     /// The number of calls that run at once. Default: the number of processors.
     pub places: usize,
-    /// The time after which a silent worker's calls are delivered again, as the queue was created.
-    pub ack_wait: Duration,
 }
 
 impl Default for WorkerOptions {
     fn default() -> Self {
         let places = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { roots: Vec::new(), places, ack_wait: Duration::from_secs(10) }
+        Self { roots: Vec::new(), places }
     }
 }
 
@@ -121,7 +119,9 @@ struct Shared {
     events: mpsc::Sender<(String, WireEvent)>,
     is_draining: AtomicBool,
     is_over: AtomicBool,
+    is_ended: AtomicBool,
     draining: Notify,
+    changed: Notify,
     counts: Mutex<WorkerCounts>,
 }
 
@@ -148,10 +148,13 @@ impl Worker {
         for root in &options.roots {
             roots.push(Root::named(root).map_err(|error| invalid(&error))?);
         }
+        // The consumers of roots are created like those of the queue.
+        let first = queue.consumer(&Root::Any, Priority::High, ACK_WAIT).await?;
+        let ack_wait = first.cached_info().config.ack_wait;
         let mut sources = Vec::new();
         for priority in Priority::ALL {
             for root in &roots {
-                sources.push(queue.consumer(root, priority, options.ack_wait).await?);
+                sources.push(queue.consumer(root, priority, ack_wait).await?);
             }
         }
         let instance = CallId::random().map_err(|error| invalid(&error))?.to_string();
@@ -163,13 +166,15 @@ impl Worker {
             members,
             executor,
             instance,
-            ack_wait: options.ack_wait,
+            ack_wait,
             runs: AtomicU64::new(0),
             running: Mutex::default(),
             events: sender,
             is_draining: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
             draining: Notify::new(),
+            changed: Notify::new(),
             counts: Mutex::default(),
         };
         let places = Arc::new(Semaphore::new(all_places));
@@ -246,6 +251,8 @@ impl Worker {
         debug_assert_eq!(places.available_permits(), all_places);
         helpers.abort_all();
         shared.queue.client.flush().await.ok();
+        shared.is_ended.store(true, Ordering::SeqCst);
+        shared.changed.notify_one();
         Ok(())
     }
 }
@@ -255,6 +262,7 @@ impl Drain {
     pub fn begin(&self) {
         self.0.is_draining.store(true, Ordering::SeqCst);
         self.0.draining.notify_one();
+        self.0.changed.notify_one();
     }
 
     /// Also ends the calls that run: those without effects are handed back to the queue.
@@ -264,6 +272,26 @@ impl Drain {
         for cancellation in lock(&self.0.running).values() {
             cancellation.cancel();
         }
+    }
+
+    /// Returns the name of the worker's process in records and lists.
+    pub fn instance(&self) -> &str {
+        &self.0.instance
+    }
+
+    /// Returns true if the worker takes no further call.
+    pub fn is_draining(&self) -> bool {
+        self.0.is_draining.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if the worker has ended.
+    pub fn is_ended(&self) -> bool {
+        self.0.is_ended.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the worker begins to drain, or ends.
+    pub async fn changed(&self) {
+        self.0.changed.notified().await;
     }
 
     /// Returns the numbers since the worker's start.

@@ -15,6 +15,7 @@ use kitbag_base::json::{self as strict, Digits, JsonBudget};
 use kitbag_config::LimitFlags;
 use kitbag_contract::{Content, ErrorKind, Outcome, Question, ToolName};
 use kitbag_host::{CallError, Completion, RunContext, Usage};
+use kitbag_policy::DirectoryGrant;
 use kitbag_schema::Arguments;
 use serde_json::{Map, Value};
 
@@ -29,9 +30,14 @@ use crate::screening::random;
 
 /// Makes calls in another process.
 pub trait RemoteRunner: Send + Sync {
-    /// Makes a call and returns its end. Sends events to the context, and ends the call when the
-    /// context is cancelled or the future is dropped.
-    fn run(&self, call: RemoteCall, context: RunContext) -> RemoteFuture<'_, RemoteEnd>;
+    /// Makes a call, which needs these directories, and returns its end. Sends events to the
+    /// context, and ends the call when the context is cancelled or the future is dropped.
+    fn run(
+        &self,
+        call: RemoteCall,
+        directories: &[DirectoryGrant],
+        context: RunContext,
+    ) -> RemoteFuture<'_, RemoteEnd>;
 }
 
 /// A future of a [`RemoteRunner`] or a [`Journal`].
@@ -176,7 +182,8 @@ pub(crate) async fn run(
         time: call.time,
         limits: remote.limits,
     };
-    match runner.run(request, context.run.clone()).await? {
+    let directories = &call.call.grants.directories;
+    match runner.run(request, directories, context.run.clone()).await? {
         RemoteEnd::Completed(mut completed) => {
             remote.advice = mem::take(&mut completed.advice);
             Ok(completed.into_completion())

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use kitbag_cluster::{
     Drain, Execute, FrontEnd, FrontEndOptions, Identity, Members, Names, Nats, Queue, QueueOptions,
-    Root, Worker, WorkerCounts, WorkerOptions,
+    Worker, WorkerCounts, WorkerOptions,
 };
 use kitbag_config::LimitFlags;
 use kitbag_contract::{AnswerType, ErrorKind, Outcome, Question, ToolName};
 use kitbag_host::{Cancellation, RunContext};
+use kitbag_policy::{Access, DirectoryGrant};
 use kitbag_test_servers::NatsServer;
 use kitbag_toolbox::{
     Caller, Journal, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteRunner as _,
@@ -202,7 +203,7 @@ impl Cluster {
         let mut tools = Tools { effects: Arc::clone(&self.effects), skip_waits: false };
         change(&mut tools);
         let roots = roots.iter().map(|root| (*root).to_owned()).collect();
-        let options = WorkerOptions { roots, places, ack_wait: ACK_WAIT };
+        let options = WorkerOptions { roots, places };
         let members = self.members.clone();
         let worker = runtime.block_on(async {
             let client = connect(&self.server, &identity).await;
@@ -230,7 +231,12 @@ impl Cluster {
     pub(crate) fn begin_at(&self, front_end: &Arc<FrontEnd>, call: RemoteCall) -> Pending {
         let (front_end, context) = (Arc::clone(front_end), RunContext::default());
         let cancellation = context.cancellation.clone();
-        let task = self.runtime.spawn(async move { front_end.run(call, context).await });
+        let directories = match call.tool.as_str() {
+            "rooted" => vec![rooted()],
+            _ => Vec::new(),
+        };
+        let run = async move { front_end.run(call, &directories, context).await };
+        let task = self.runtime.spawn(run);
         Pending { task, cancellation, handle: self.runtime.handle().clone() }
     }
 
@@ -243,17 +249,25 @@ impl Cluster {
     }
 }
 
+/// A directory of the root `data`.
+fn rooted() -> DirectoryGrant {
+    DirectoryGrant {
+        host: "$ROOT/data".into(),
+        guest: "/data".parse().unwrap(),
+        access: Access::ReadOnly,
+        include: Vec::new(),
+        protected: None,
+        identity: None,
+    }
+}
+
 async fn front_end(
     queue: Queue,
     identity: Arc<Identity>,
     members: &Members,
     options: FrontEndOptions,
 ) -> Arc<FrontEnd> {
-    let root_of = Box::new(|tool: &str| match tool {
-        "rooted" => Ok(Root::named("data").unwrap()),
-        _ => Ok(Root::Any),
-    });
-    FrontEnd::new(queue, identity, members.clone(), root_of, options).await.unwrap()
+    FrontEnd::new(queue, identity, members.clone(), options).await.unwrap()
 }
 
 impl Pending {
