@@ -46,12 +46,17 @@ impl Joined {
         self.unpack(&signed).await
     }
 
+    /// Accepts a snapshot, if a publisher signed it and it is not older than the last one.
+    pub(crate) fn accept(&self, signed: &SignedManifest) -> Result<Manifest, SnapshotError> {
+        let Machine { names, publishers, .. } = &self.machine;
+        let last = self.machine.known().find(names.workspace())?;
+        signed.accept(names.workspace(), publishers, last)
+    }
+
     /// Accepts, records and unpacks a snapshot.
     pub(crate) async fn unpack(&self, signed: &SignedManifest) -> Result<Unpacked, CliError> {
-        let Machine { names, publishers, .. } = &self.machine;
-        let known = self.machine.known();
-        let last = known.find(names.workspace())?;
-        let manifest = signed.accept(names.workspace(), publishers, last)?;
+        let manifest = self.accept(signed)?;
+        let (names, known) = (&self.machine.names, self.machine.known());
         let digest = signed.digest();
         let places = Places::from_environment(std::env::vars_os());
         let cache = places.cache.ok_or_else(|| {
