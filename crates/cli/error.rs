@@ -100,6 +100,10 @@ pub(crate) enum CliError {
     /// A tool cannot be pulled, pushed or verified.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// An error of a cluster: of NATS, a key or a snapshot.
+    #[cfg(feature = "nats")]
+    #[error("{0}")]
+    Cluster(Box<dyn Error + Send + Sync>),
     /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
@@ -156,6 +160,8 @@ impl CliError {
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
+            #[cfg(feature = "nats")]
+            Self::Cluster(error) => crate::commands::cluster::kind(&**error),
             Self::Registry(error) => match error {
                 RegistryError::NotFound { .. }
                 | RegistryError::Invalid { .. }

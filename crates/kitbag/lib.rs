@@ -125,6 +125,7 @@ pub struct Builder {
     call_grants: Option<CallGrants>,
     proposal: Option<Proposal>,
     instead: Option<(ToolName, Arc<[u8]>)>,
+    state_path: Option<PathBuf>,
     roots: BTreeMap<String, PathBuf>,
     trust: TrustSource,
     limits: LimitFlags,
@@ -345,6 +346,14 @@ impl Builder {
     #[must_use]
     pub fn trust_workspace(self, is_trusted: bool) -> Self {
         self.trust(TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller }))
+    }
+
+    /// Stores the workspace's storage and rates under this path instead of the workspace's, so that
+    /// another directory can continue them. The path must be absolute and need not exist.
+    #[must_use]
+    pub fn state_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_path = Some(path.into());
+        self
     }
 
     /// Adds a root: a directory that grants name as `$ROOT/NAME`. The path must be absolute.
@@ -641,6 +650,7 @@ impl Builder {
             user_file: self.places.user_file.clone(),
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             state: self.places.state.clone(),
+            state_path: self.state_path.clone(),
             roots: self.roots.clone(),
             trust: self.trust.clone(),
             proposal: self.proposal.clone(),

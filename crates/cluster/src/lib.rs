@@ -20,6 +20,7 @@ pub mod snapshot;
 mod wire;
 mod worker;
 
+pub use async_nats::Client;
 pub use connection::{ConnectionError, Nats, connect};
 pub use envelope::{OLDEST_WIRE_VERSION, WIRE_VERSION, WireError};
 pub use front_end::{FrontEnd, FrontEndCounts, FrontEndOptions};

@@ -54,6 +54,8 @@ pub fn permissions(names: &Names, role: Role, public: &str) -> Permissions {
             publish.push(format!("$JS.API.STREAM.INFO.{calls}"));
             publish.push(names.every_call());
             publish.push(names.every_cancellation());
+            // A front end records that it gave a call up. Only a worker's signature makes an answer.
+            publish.push(value(&names.record_bucket(), ">"));
             publish.push(object(&names.body_store()));
             subscribe.push(format!("kitbag.reply.{public}.>"));
         }
@@ -259,7 +261,6 @@ mod tests {
             (worker, "$JS.API.STREAM.PURGE.KV_kitbag-records-team"),
             (worker, "$JS.API.STREAM.UPDATE.KV_kitbag-snapshots-team"),
             (front_end, "kitbag.reply.a.b.c.0"),
-            (front_end, "$KV.kitbag-records-team.a.0"),
             (front_end, "$KV.kitbag-snapshots-team.team"),
             (front_end, "$O.kitbag-components-team.C.a"),
             (front_end, &own),

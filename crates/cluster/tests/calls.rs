@@ -426,3 +426,25 @@ fn a_call_that_outlasts_its_record_is_not_sent() {
          `echo` is 1m: lower it"
     );
 }
+
+#[test]
+fn calls_need_only_the_permissions_of_members() {
+    let cluster = Cluster::with_permissions();
+    let worker = cluster.worker(2);
+    assert_eq!(text_of(&cluster.call("echo", "{}")), "{}");
+    assert_eq!(text_of(&cluster.call("act", "{}")), "acted");
+    let long = json!({ "text": "x".repeat(3 << 20) }).to_string();
+    assert_eq!(text_of(&cluster.call("echo", &long)), long);
+    let asked = cluster.call("ask", "{}");
+    assert!(matches!(asked, Ok(RemoteEnd::Asks { .. })), "{asked:?}");
+    let pending = cluster.begin("sleep", r#"{"before":60000}"#);
+    worker.wait_for_run();
+    pending.cancellation.cancel();
+    pending.end().ok();
+    worker.wait_for_idle();
+    let rooted = cluster.worker_with_roots(&["data"]);
+    assert_eq!(text_of(&cluster.call("rooted", "{}")), "{}");
+    drop(rooted);
+    let log = cluster.server.log();
+    assert!(!log.contains("Violation"), "{log}");
+}

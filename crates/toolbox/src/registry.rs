@@ -111,7 +111,7 @@ impl Toolbox {
         let (program, events) = (ProgramTools::default(), EventSink::default());
         let counts = Arc::new(match &config.state {
             None => Counts::in_memory(),
-            Some(state) => Counts::in_directory(&state.value, &config.root.value),
+            Some(state) => Counts::in_directory(&state.value, config.state_path()),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
         let servers = Default::default();
@@ -134,7 +134,7 @@ impl Toolbox {
         // The storage is first read when a tool uses it.
         #[cfg(feature = "storage")]
         let storage =
-            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
+            config.state.as_ref().map(|state| Storage::new(&state.value, config.state_path()));
         let state = ToolboxState {
             host,
             config,

@@ -8,7 +8,9 @@ use kitbag::base::ContentDigest;
 use kitbag::{Builder, Caller, Places};
 use kitbag_cluster::snapshot::{Known, Manifest, SignedManifest, SnapshotError, SnapshotStore};
 
-use super::{Client, ClusterArgs, Machine};
+use kitbag_cluster::Client;
+
+use super::{ClusterArgs, Machine};
 use crate::commands::{Global, built};
 use crate::error::CliError;
 
@@ -44,12 +46,17 @@ impl Joined {
         self.unpack(&signed).await
     }
 
+    /// Accepts a snapshot, if a publisher signed it and it is not older than the last one.
+    pub(crate) fn accept(&self, signed: &SignedManifest) -> Result<Manifest, SnapshotError> {
+        let Machine { names, publishers, .. } = &self.machine;
+        let last = self.machine.known().find(names.workspace())?;
+        signed.accept(names.workspace(), publishers, last)
+    }
+
     /// Accepts, records and unpacks a snapshot.
     pub(crate) async fn unpack(&self, signed: &SignedManifest) -> Result<Unpacked, CliError> {
-        let Machine { names, publishers, .. } = &self.machine;
-        let known = self.machine.known();
-        let last = known.find(names.workspace())?;
-        let manifest = signed.accept(names.workspace(), publishers, last)?;
+        let manifest = self.accept(signed)?;
+        let (names, known) = (&self.machine.names, self.machine.known());
         let digest = signed.digest();
         let places = Places::from_environment(std::env::vars_os());
         let cache = places.cache.ok_or_else(|| {
@@ -92,7 +99,9 @@ impl Unpacked {
 
     /// Starts to build the toolbox of the snapshot, with this machine's user config above it.
     pub(crate) fn builder(&self, global: &Global, roots: &BTreeMap<String, PathBuf>) -> Builder {
-        let builder = global.builder().workspace(&self.workspace);
+        // Data of tools outlives a snapshot.
+        let state = self.workspace.with_file_name(&self.manifest.workspace);
+        let builder = global.builder().workspace(&self.workspace).state_path(state);
         roots.iter().fold(builder, |builder, (name, directory)| builder.root(name, directory))
     }
 }

@@ -10,8 +10,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 
 use kitbag::Places;
+use kitbag::contract::ErrorKind;
 use kitbag_cluster::snapshot::{KnownSnapshots, SnapshotError};
-use kitbag_cluster::{Identity, Names, Nats, connect, is_public_key};
+use kitbag_cluster::{Client, Identity, Names, Nats, connect, is_public_key};
 
 use crate::error::CliError;
 
@@ -21,37 +22,47 @@ use crate::error::CliError;
 pub(crate) struct ClusterArgs {
     /// A NATS server: `nats://HOST:PORT`, or `tls://HOST:PORT`, which requires TLS. Repeat it for
     /// each server of a NATS cluster
-    #[arg(long, value_name = "URL", required_unless_present_any = ["permissions", "show_key"])]
+    #[arg(long, value_name = "URL", help_heading = "Options of the cluster")]
     nats: Vec<String>,
     /// The name of the workspace on NATS: lower-case letters, digits and `-`
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        help_heading = "Options of the cluster"
+    )]
     name: String,
     /// This machine's key [default: `cluster/key` in the state directory, created if missing]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Options of the cluster")]
     key_file: Option<PathBuf>,
     /// A credentials file of NATS, for servers that check tokens. Its key is then this machine's key
-    #[arg(long, value_name = "FILE", conflicts_with = "key_file")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "key_file",
+        help_heading = "Options of the cluster"
+    )]
     creds: Option<PathBuf>,
     /// Certificates in PEM that alone may sign the server's certificate [default: the system's]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Options of the cluster")]
     tls_roots: Option<PathBuf>,
     /// Accept snapshots that were published with this key. Repeat it for several people [default:
     /// only this machine's key]
-    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    #[arg(long, value_name = "KEY", value_parser = public_key, help_heading = "Options of the cluster")]
     publisher: Vec<String>,
 }
 
 /// The parts of a machine in a cluster that need no connection.
-pub(super) struct Machine {
-    pub(super) names: Names,
-    pub(super) identity: Identity,
-    pub(super) publishers: BTreeSet<String>,
-    pub(super) state: PathBuf,
+pub(crate) struct Machine {
+    pub(crate) names: Names,
+    pub(crate) identity: Identity,
+    pub(crate) publishers: BTreeSet<String>,
+    pub(crate) state: PathBuf,
 }
 
 impl ClusterArgs {
     /// Reads this machine's key, and creates it if there is none.
-    pub(super) fn machine(&self) -> Result<Machine, CliError> {
+    pub(crate) fn machine(&self) -> Result<Machine, CliError> {
         let names = Names::new(&self.name).map_err(|error| CliError::Usage(error.to_string()))?;
         let places = Places::from_environment(std::env::vars_os());
         let state = places.state.ok_or_else(|| {
@@ -61,7 +72,7 @@ impl ClusterArgs {
         let identity = match self.key_file.as_ref().or(self.creds.as_ref()) {
             Some(path) => Identity::load(path).map_err(CliError::cluster)?,
             None => {
-                let directory = kitbag::SharedState::new(&state, "cluster");
+                let directory = kitbag_state::SharedState::new(&state, "cluster");
                 let directory = directory.make().map_err(CliError::cluster)?;
                 Identity::load_or_create(&directory.join("key")).map_err(CliError::cluster)?
             }
@@ -74,7 +85,10 @@ impl ClusterArgs {
     }
 
     /// Connects to NATS.
-    pub(super) async fn connect(&self, machine: &Machine) -> Result<Client, CliError> {
+    pub(crate) async fn connect(&self, machine: &Machine) -> Result<Client, CliError> {
+        if self.nats.is_empty() {
+            return Err(CliError::Usage("name a NATS server with `--nats URL`".to_owned()));
+        }
         let nats = Nats {
             urls: self.nats.clone(),
             credentials: self.creds.clone(),
@@ -83,24 +97,27 @@ impl ClusterArgs {
         connect(&nats, &machine.identity).await.map_err(CliError::cluster)
     }
 
+    /// Returns whether a server is named.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.nats.is_empty()
+    }
+
     /// The servers, for messages.
-    pub(super) fn servers(&self) -> String {
+    pub(crate) fn servers(&self) -> String {
         self.nats.join(", ")
     }
 }
 
-pub(super) use kitbag_cluster::Client;
-
 impl Machine {
     /// The snapshots that this machine accepted.
-    pub(super) fn known(&self) -> KnownSnapshots {
+    pub(crate) fn known(&self) -> KnownSnapshots {
         KnownSnapshots::new(&self.state)
     }
 }
 
 impl CliError {
     /// Wraps an error of a cluster.
-    pub(super) fn cluster(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub(crate) fn cluster(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Cluster(Box::new(error))
     }
 }
@@ -111,10 +128,23 @@ impl From<SnapshotError> for CliError {
     }
 }
 
+/// Classifies an error of a cluster.
+pub(crate) fn kind(error: &(dyn std::error::Error + 'static)) -> ErrorKind {
+    match error.downcast_ref::<SnapshotError>() {
+        Some(
+            SnapshotError::Publisher { .. }
+            | SnapshotError::Signature(_)
+            | SnapshotError::Older { .. }
+            | SnapshotError::Fork { .. },
+        ) => ErrorKind::Untrusted,
+        Some(SnapshotError::Content { .. }) => ErrorKind::Changed,
+        Some(SnapshotError::File { .. }) => ErrorKind::Usage,
+        _ => ErrorKind::Inaccessible,
+    }
+}
+
 /// Runs a future on this thread.
-pub(super) fn run<T>(
-    future: impl Future<Output = Result<T, CliError>>,
-) -> Result<T, CliError> {
+pub(crate) fn run<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CliError::cluster)?;
     let result = runtime.block_on(future);
@@ -125,9 +155,11 @@ pub(super) fn run<T>(
 fn public_key(text: &str) -> Result<String, String> {
     match is_public_key(text) {
         true => Ok(text.to_owned()),
-        false => Err("a public key has 56 letters and digits, and starts with `U`; `kitbag workers \
+        false => {
+            Err("a public key has 56 letters and digits, and starts with `U`; `kitbag workers \
                       --key` prints that of a machine"
-            .to_owned()),
+                .to_owned())
+        }
     }
 }
 

@@ -103,7 +103,8 @@ impl Args {
         let worker = Worker::new(queue, Arc::clone(identity), members, executor, &options).await;
         let worker = worker.map_err(CliError::cluster)?;
         let drain = worker.drain();
-        let workers = Workers::create(&joined.client, &names, 1).await.map_err(CliError::cluster)?;
+        let workers =
+            Workers::create(&joined.client, &names, 1).await.map_err(CliError::cluster)?;
         let presence = Presence {
             id: drain.instance().to_owned(),
             key: identity.public().to_owned(),
@@ -133,7 +134,7 @@ impl Args {
                     .map(|()| Stop::Signal);
             }
             () = signal.notified() => Stop::Signal,
-            newer = newer(&mut watch, unpacked) => Stop::Newer(Box::new(newer)),
+            newer = newer(joined, &mut watch, unpacked) => Stop::Newer(Box::new(newer)),
         };
         drain.begin();
         if tokio::time::timeout(DRAIN, &mut running).await.is_err() {
@@ -147,15 +148,21 @@ impl Args {
     }
 }
 
-/// Waits for a snapshot other than this one.
+/// Waits for an acceptable snapshot other than this one. A worker must not stop its calls for one
+/// that is forged or old.
 async fn newer(
+    joined: &Joined,
     watch: &mut kitbag_cluster::snapshot::SnapshotWatch<'_>,
     unpacked: &Unpacked,
 ) -> SignedManifest {
     loop {
         let signed = watch.next().await;
-        if signed.digest() != unpacked.digest {
-            return signed;
+        if signed.digest() == unpacked.digest {
+            continue;
+        }
+        match joined.accept(&signed) {
+            Ok(_) => return signed,
+            Err(error) => output::warn(&error.to_string()),
         }
     }
 }

@@ -138,6 +138,19 @@ impl SnapshotStore {
         value.map(|value| SignedManifest::parse(self.names.workspace(), &value)).transpose()
     }
 
+    /// Returns the newest manifest if one of these publishers signed it.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError`] if it cannot be read.
+    pub async fn valid(
+        &self,
+        publishers: &BTreeSet<String>,
+    ) -> Result<Option<Manifest>, SnapshotError> {
+        let value = self.entry().await?.and_then(|(_, value)| value);
+        Ok(value.and_then(|value| self.verified(&value, publishers)))
+    }
+
     /// Publishes a snapshot, with a number above that of the newest valid one and the last that
     /// this machine knows. `publishers` are the keys that may have signed the newest one.
     ///
@@ -157,10 +170,7 @@ impl SnapshotStore {
         let newest = self.entry().await?;
         let revision = newest.as_ref().map_or(0, |(revision, _)| *revision);
         // One that is not signed is replaced. Its number means nothing.
-        let newest = newest.and_then(|(_, value)| {
-            let signed = SignedManifest::parse(workspace, &value?).ok()?;
-            signed.verify(workspace, publishers).ok()
-        });
+        let newest = newest.and_then(|(_, value)| self.verified(&value?, publishers));
         let last = known.find(workspace)?.map_or(0, |known| known.counter);
         let last = last.max(newest.map_or(0, |manifest| manifest.counter));
         let counter = last.checked_add(1).ok_or_else(|| SnapshotError::Invalid {
@@ -238,6 +248,12 @@ impl SnapshotStore {
             let is_value = entry.operation == Operation::Put;
             (entry.revision, is_value.then_some(entry.value))
         }))
+    }
+
+    fn verified(&self, value: &[u8], publishers: &BTreeSet<String>) -> Option<Manifest> {
+        let workspace = self.names.workspace();
+        let signed = SignedManifest::parse(workspace, value).ok()?;
+        signed.verify(workspace, publishers).ok()
     }
 
     /// Stores a file by its digest, unless it is stored.

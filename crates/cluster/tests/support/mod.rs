@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use kitbag_cluster::permissions::server_config;
+use kitbag_cluster::presence::Workers;
 use kitbag_cluster::{
     Drain, Execute, FrontEnd, FrontEndOptions, Identity, Members, Names, Nats, Queue, QueueOptions,
     Worker, WorkerCounts, WorkerOptions,
@@ -130,7 +132,15 @@ impl Cluster {
     }
 
     pub(crate) fn start_with(options: QueueOptions) -> Self {
-        let server = NatsServer::start();
+        Self::start_on(options, false)
+    }
+
+    /// A cluster whose members have only the permissions of their tasks.
+    pub(crate) fn with_permissions() -> Self {
+        Self::start_on(Self::queue_options(), true)
+    }
+
+    fn start_on(options: QueueOptions, has_permissions: bool) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -141,11 +151,22 @@ impl Cluster {
             front_ends: [front_key.identity().public().to_owned()].into(),
             workers: [worker_key.identity().public().to_owned()].into(),
         };
+        let (names, publisher) = (Names::new("team").unwrap(), Identity::generate());
+        let server = match has_permissions {
+            false => NatsServer::start(),
+            true => {
+                let publishers = [publisher.public().to_owned()].into();
+                let config = server_config(&names, &publishers, &members);
+                NatsServer::start_with(&config, None)
+            }
+        };
         let front_end = runtime.block_on(async {
+            let client = connect(&server, &publisher).await;
+            Workers::create(&client, &names, 1).await.unwrap();
+            Queue::create(client, names.clone(), &options).await.unwrap();
             let identity = front_key.identity();
             let client = connect(&server, &identity).await;
-            let names = Names::new("team").unwrap();
-            let queue = Queue::create(client, names, &options).await.unwrap();
+            let queue = Queue::open(client, names).await.unwrap();
             front_end(queue, Arc::new(identity), &members, FrontEndOptions::default()).await
         });
         let effects = Arc::default();

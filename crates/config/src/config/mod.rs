@@ -72,6 +72,8 @@ pub struct Config {
     /// The root of the workspace; absolute. If no workspace was found, the directory in which the
     /// search started.
     pub root: Sourced<PathBuf>,
+    /// The path under which storage and rates are stored, if it is not the root.
+    pub state_path: Option<PathBuf>,
     /// `true` if the root has a `.kitbag` directory that takes effect.
     pub has_workspace: bool,
     /// The workspace whose configuration was not read because another user can change it.
@@ -170,6 +172,11 @@ impl Config {
     /// Returns the home directory of the user. `None`: it is unknown.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
+    }
+
+    /// Returns the path under which the workspace's storage and rates are stored.
+    pub fn state_path(&self) -> &Path {
+        self.state_path.as_deref().unwrap_or(&self.root.value)
     }
 
     /// Returns the paths that no tool may change, and the names that look like secrets.
