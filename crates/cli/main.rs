@@ -214,6 +214,12 @@ enum Command {
     /// and never an older version.
     #[cfg(feature = "nats")]
     Publish(commands::cluster::publish::Args),
+    /// Run tools for the front ends of a cluster, over NATS
+    ///
+    /// The worker loads the newest snapshot that a person published, and takes a newer one without
+    /// a restart. Front ends are `kitbag serve --nats`.
+    #[cfg(feature = "nats")]
+    Worker(commands::cluster::worker::Args),
     /// List the workers of a cluster: their state, load, roots and versions
     #[cfg(feature = "nats")]
     Workers(commands::cluster::workers::Args),
@@ -315,6 +321,8 @@ fn run(cli: Cli) -> Exit {
         Command::Memory(args) => args.run(global),
         #[cfg(feature = "nats")]
         Command::Publish(args) => args.run(global),
+        #[cfg(feature = "nats")]
+        Command::Worker(args) => args.run(global),
         #[cfg(feature = "nats")]
         Command::Workers(args) => args.run(global),
         Command::Config(args) => args.run(global),

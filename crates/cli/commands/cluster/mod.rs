@@ -3,7 +3,11 @@
 mod join;
 pub(crate) mod publish;
 mod publishable;
+mod remote;
+pub(crate) mod worker;
 pub(crate) mod workers;
+
+pub(crate) use remote::Remote;
 
 use std::collections::BTreeSet;
 use std::future::Future;

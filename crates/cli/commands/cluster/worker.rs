@@ -87,7 +87,7 @@ impl Args {
         signal: &Arc<Notify>,
     ) -> Result<Stop, CliError> {
         unpacked.trust(global, roots)?;
-        let kitbag = unpacked.builder(global, roots).as_server().isolate_own().build()?;
+        let kitbag = unpacked.builder(global, roots).as_server().build()?;
         let toolbox = Arc::new(kitbag.toolbox().clone());
         let names = joined.machine.names.clone();
         let queue = Queue::open(joined.client.clone(), names.clone()).await;
