@@ -58,7 +58,7 @@ pub async fn connect(nats: &Nats, identity: &Identity) -> Result<Client, Connect
     let mut options = ConnectOptions::new()
         .name("kitbag")
         .connection_timeout(ATTEMPT)
-        // An inbox that nobody else's permissions include.
+        // An inbox that no other member's permissions include.
         .custom_inbox_prefix(inbox(identity.public()))
         .ignore_discovered_servers();
     options = match &nats.credentials {

@@ -1,7 +1,7 @@
-//! What each member may do on NATS, as the configuration of a NATS server.
+//! The permissions of each member on NATS, as the configuration of a NATS server.
 //!
-//! Signatures protect the content of messages, whoever carries them. These permissions are a second
-//! wall: a member that was taken over cannot even send what is not its task.
+//! Signatures protect the content of messages. These permissions are a second wall: a compromised
+//! member cannot even send messages that are not part of its task.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

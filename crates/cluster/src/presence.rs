@@ -1,4 +1,4 @@
-//! The workers that are there: each renews a value that expires.
+//! The list of running workers: each worker renews a value that expires.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,11 +48,11 @@ pub struct Presence {
     pub ended: u64,
     /// The time of the start, in seconds since 1970.
     pub since: u64,
-    /// Whether the worker takes calls.
+    /// The readiness for calls.
     pub readiness: Readiness,
 }
 
-/// Whether a worker takes calls.
+/// The readiness of a worker for calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readiness {
@@ -115,7 +115,7 @@ impl Workers {
         }
         let config = kv::Config {
             bucket: names.worker_bucket(),
-            description: "kitbag: workers that are there".to_owned(),
+            description: "kitbag: running workers".to_owned(),
             history: 1,
             max_age: expiry,
             max_value_size: VALUE_BYTES,
@@ -149,7 +149,7 @@ impl Workers {
         self.bucket.purge(key(presence)).await.map_err(failed)
     }
 
-    /// Returns the workers that are there, by id. A value that cannot be read, or that is at the key
+    /// Returns the running workers, by id. A value that cannot be read, or that is at the key
     /// of another worker, is omitted.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub enum RootError {
     NoWorker {
         /// The name of the root.
         root: String,
-        /// The roots of each worker that is there, by the worker's id.
+        /// The roots of each running worker, by the worker's id.
         workers: Vec<(String, BTreeSet<String>)>,
     },
     /// All workers that could run the tool are stopping.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_that_of_the_grants() {
+    fn grants_name_the_root_of_a_call() {
         let root =
             |hosts: &[&str]| root_of(&hosts.iter().map(|host| grant(host)).collect::<Vec<_>>());
         assert_eq!(root(&[]), Ok(Root::Any));

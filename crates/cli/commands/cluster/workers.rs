@@ -57,7 +57,7 @@ impl Args {
     }
 }
 
-/// Describes a worker. Its texts come from another machine.
+/// Describes a worker. The strings come from another machine.
 fn line(worker: &Presence, now: Duration) -> String {
     let state = match worker.readiness {
         Readiness::Starting => "starting",

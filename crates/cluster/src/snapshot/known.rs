@@ -16,7 +16,7 @@ use super::error::SnapshotError;
 /// Maximum size of the file.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The time that a process waits for another one that changes the file.
+/// The time that a process waits for another process that changes the file.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
 /// A snapshot that was accepted.

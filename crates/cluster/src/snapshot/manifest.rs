@@ -33,7 +33,7 @@ pub struct Manifest {
     pub(super) version: u64,
     /// The name of the workspace.
     pub workspace: String,
-    /// The number of the snapshot, higher than that of each earlier one.
+    /// The number of the snapshot, which is higher than the number of each earlier snapshot.
     pub counter: u64,
     /// The time of publication, in seconds since 1970. Only for people.
     pub seconds: u64,

@@ -260,7 +260,7 @@ impl SnapshotStore {
     async fn put(&self, entry: &FileEntry, bytes: &[u8]) -> Result<(), SnapshotError> {
         let name = entry.digest.to_string();
         if self.files.info(&name).await.is_ok_and(|info| info.size as u64 == entry.size)
-            // A file that somebody replaced would make every machine refuse the snapshot.
+            // A file that was replaced would make every machine refuse the snapshot.
             && self.get(&name, entry).await.is_ok()
         {
             return Ok(());
@@ -280,7 +280,7 @@ impl SnapshotStore {
                 _ => SnapshotError::nats("reading a file")(error.into()),
             })?;
             let mut bytes = Vec::new();
-            // At most one byte more than expected, whatever the store has.
+            // At most one byte more than expected, regardless of the stored size.
             let read = object.take(entry.size + 1).read_to_end(&mut bytes).await;
             // Among others if the object differs from its own description.
             read.map_err(|_| changed())?;

@@ -206,7 +206,7 @@ async fn a_replaced_component_is_refused() {
     let digest = manifest.files[".kitbag/tools/a.wasm"].digest;
     let cache = place.directory.path().join("cache");
     let objects = jetstream::new(client).get_object_store("kitbag-components-team").await.unwrap();
-    // Of the same size, of another size, and absent.
+    // The same size, another size, and absent.
     for text in ["COMPONENT", "a much longer component"] {
         objects.put(digest.to_string().as_str(), &mut text.as_bytes()).await.unwrap();
         let refused = store.unpack(&cache, digest, &manifest).await.unwrap_err();
@@ -235,7 +235,7 @@ async fn a_replayed_snapshot_is_refused() {
     let worker = KnownSnapshots::new(&machine);
     let accepted = new.accept("team", &publishers, worker.find("team").unwrap()).unwrap();
     worker.record("team", Known { counter: accepted.counter, digest: new.digest() }).unwrap();
-    // Whoever can write to the bucket brings the old value back.
+    // An attacker who can write to the bucket brings the old value back.
     let bucket = jetstream::new(client).get_key_value("kitbag-snapshots-team").await.unwrap();
     bucket.put("team", serde_json::to_vec(&old).unwrap().into()).await.unwrap();
     let replayed = store.newest().await.unwrap().unwrap();
