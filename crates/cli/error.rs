@@ -103,6 +103,10 @@ pub(crate) enum CliError {
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] kitbag_state::StateError),
+    /// An error of a cluster: of NATS, a key or a snapshot.
+    #[cfg(feature = "nats")]
+    #[error("{0}")]
+    Cluster(Box<dyn Error + Send + Sync>),
     /// A problem found by `kitbag check`.
     #[error("{}: {}", .0.about, .0.text)]
     Faulty(Finding),
@@ -160,6 +164,8 @@ impl CliError {
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
+            #[cfg(feature = "nats")]
+            Self::Cluster(error) => crate::commands::cluster::kind(&**error),
             Self::Registry(error) => match error {
                 RegistryError::NotFound { .. }
                 | RegistryError::Invalid { .. }

@@ -75,6 +75,7 @@ pub(crate) fn of_kind(kind: ErrorKind) -> (Exit, &'static str) {
         | ErrorKind::Secret
         | ErrorKind::Untrusted => (Exit::Denied, "denied"),
         ErrorKind::Contract | ErrorKind::Trap => (Exit::Trap, "trap"),
+        ErrorKind::MayHaveActed => (Exit::Trap, "may-have-acted"),
         ErrorKind::Compiler | ErrorKind::Component => (Exit::Trap, "invalid-component"),
         ErrorKind::Output => (Exit::Output, "output"),
         ErrorKind::Rate => (Exit::Rate, "rate"),

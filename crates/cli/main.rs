@@ -207,6 +207,22 @@ enum Command {
     ///
     /// The files can be read and edited by hand.
     Memory(commands::data::memory::Args),
+    /// Publish the workspace to the workers and front ends of a cluster, over NATS
+    ///
+    /// kitbag shows the requests as `kitbag trust` does, and asks you. The configuration, the lock
+    /// file, scripts and components are signed with your key. Machines accept them from you only,
+    /// and never an older version.
+    #[cfg(feature = "nats")]
+    Publish(commands::cluster::publish::Args),
+    /// Run tools for the front ends of a cluster, over NATS
+    ///
+    /// The worker loads the newest snapshot that a person published, and takes a newer one without
+    /// a restart. Front ends are `kitbag serve --nats`.
+    #[cfg(feature = "nats")]
+    Worker(commands::cluster::worker::Args),
+    /// List the workers of a cluster: their state, load, roots and versions
+    #[cfg(feature = "nats")]
+    Workers(commands::cluster::workers::Args),
     /// Show the configuration in effect, or its JSON Schema
     Config(commands::print::config::Args),
     /// Show or clear the cache of compiled tools
@@ -303,6 +319,12 @@ fn run(cli: Cli) -> Exit {
         Command::Audit(args) => args.run(global),
         Command::Storage(args) => args.run(global),
         Command::Memory(args) => args.run(global),
+        #[cfg(feature = "nats")]
+        Command::Publish(args) => args.run(global),
+        #[cfg(feature = "nats")]
+        Command::Worker(args) => args.run(global),
+        #[cfg(feature = "nats")]
+        Command::Workers(args) => args.run(global),
         Command::Config(args) => args.run(global),
         Command::Cache(args) => args.run(&global),
         Command::Completions(args) => args.run(Cli::command()),

@@ -125,6 +125,8 @@ impl Builder {
             user_file: self.places.user_file.clone(),
             usual_user_file: self.places.config_dir.as_ref().map(|dir| dir.join("config.toml")),
             state: self.places.state.clone(),
+            state_path: self.state_path.clone(),
+            roots: self.roots.clone(),
             trust: self.trust.clone(),
             proposal: self.proposal.clone(),
             home: self.places.home.clone(),

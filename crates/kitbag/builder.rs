@@ -1,5 +1,6 @@
 //! The settings of a workspace's tools.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Builder {
     pub(crate) call_grants: Option<CallGrants>,
     pub(crate) proposal: Option<Proposal>,
     pub(crate) instead: Option<(ToolName, Arc<[u8]>)>,
+    pub(crate) state_path: Option<PathBuf>,
+    pub(crate) roots: BTreeMap<String, PathBuf>,
     pub(crate) trust: TrustSource,
     pub(crate) limits: LimitFlags,
     pub(crate) is_single_call: bool,
@@ -94,6 +97,21 @@ impl Builder {
     #[must_use]
     pub fn trust_workspace(self, is_trusted: bool) -> Self {
         self.trust(TrustSource::Said(Sourced { value: is_trusted, origin: Origin::Caller }))
+    }
+
+    /// Stores the workspace's storage and rates under this path instead of the workspace's, so that
+    /// another directory can continue them. The path must be absolute and need not exist.
+    #[must_use]
+    pub fn state_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_path = Some(path.into());
+        self
+    }
+
+    /// Adds a root: a directory that grants name as `$ROOT/NAME`. The path must be absolute.
+    #[must_use]
+    pub fn root(mut self, name: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        self.roots.insert(name.into(), directory.into());
+        self
     }
 
     /// Sets how trust in the workspace is determined. [`trust_workspace`](Self::trust_workspace)

@@ -2,6 +2,8 @@
 //! text.
 
 pub(crate) mod author;
+#[cfg(feature = "nats")]
+pub(crate) mod cluster;
 pub(crate) mod consent;
 pub(crate) mod data;
 pub(crate) mod doctor;

@@ -1,12 +1,15 @@
 //! The classification of errors.
 
+use serde::{Deserialize, Serialize};
+
 use crate::limit::LimitKind;
 
 /// The kind of an error.
 ///
 /// Every error is classified once, by its `kind`. Exit codes, JSON names, audit words and MCP
 /// errors are tables over the kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
     /// The command line or a file that it names is not valid.
     Usage,
@@ -78,6 +81,8 @@ pub enum ErrorKind {
     Busy,
     /// The tool trapped.
     Trap,
+    /// The worker of the call is gone, and the call may have changed or sent something.
+    MayHaveActed,
     /// The tool violates the contract: its schema, an answer or a question is not allowed.
     Contract,
     /// The call was cancelled.

@@ -21,7 +21,8 @@ use crate::kind::{DefaultCeiling, Effects, GrantForm, Kind, KindInfo, KindReques
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DirectoryGrant {
     /// The directory on the host: absolute, without symbolic links. Not visible to the guest. With
-    /// [`TEMPORARY`](Self::TEMPORARY), each run has its own directory.
+    /// [`TEMPORARY`](Self::TEMPORARY), each run has its own directory; below
+    /// [`ROOTS`](Self::ROOTS), other machines have the directory.
     pub host: PathBuf,
     /// The directory's path in the guest.
     pub guest: GuestPath,
@@ -277,9 +278,23 @@ impl DirectoryGrant {
     /// afterwards.
     pub const TEMPORARY: &'static str = "$TEMP";
 
+    /// The host path of the roots: directories that each machine of a cluster names.
+    pub const ROOTS: &'static str = "$ROOT";
+
     /// Returns true if each run has its own directory.
     pub fn is_temporary(&self) -> bool {
         self.host.as_os_str() == Self::TEMPORARY
+    }
+
+    /// Returns the name of the root that contains the directory, if this machine does not have it.
+    /// The host path is then `$ROOT/NAME`, or below.
+    pub fn missing_root(&self) -> Option<&str> {
+        self.host.strip_prefix(Self::ROOTS).ok()?.iter().next()?.to_str()
+    }
+
+    /// Returns true if the host path is a directory of this machine.
+    pub fn is_here(&self) -> bool {
+        !self.is_temporary() && self.missing_root().is_none()
     }
 }
 

@@ -334,6 +334,7 @@ impl ToolboxError {
             | Self::Rate { .. }
             | Self::AliasRate { .. }
             | Self::Counts(_)
+            | Self::Remote { .. }
             | Self::Audit(_)
             | Self::Register { .. }
             | Self::State(_)

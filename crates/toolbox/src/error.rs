@@ -49,6 +49,14 @@ pub enum ToolboxError {
         /// The name of the component in the same directory that was most likely meant.
         near: Option<String>,
     },
+    /// The call was made by another process, which refused it or is gone.
+    #[error("{message}")]
+    Remote {
+        /// The kind of the error.
+        kind: ErrorKind,
+        /// The reason.
+        message: String,
+    },
     /// A component's own description differs from the one that a person agreed to.
     #[error("kitbag does not run the tool `{tool}`: {reason}")]
     NotAsRecorded {
@@ -429,6 +437,7 @@ impl ToolboxError {
             Self::TooDeep { .. } => ErrorKind::Depth,
             Self::Rate { .. } | Self::AliasRate { .. } => ErrorKind::Rate,
             Self::Counts(_) => ErrorKind::Counts,
+            Self::Remote { kind, .. } => *kind,
             Self::Audit(_) => ErrorKind::Audit,
             Self::State(_) => ErrorKind::State,
             Self::NotGranted { .. } => ErrorKind::Grant,

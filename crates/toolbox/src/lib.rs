@@ -13,6 +13,7 @@ pub mod discovery;
 mod error;
 mod pipeline;
 mod registry;
+mod remote;
 mod screening;
 mod sources;
 
@@ -37,6 +38,10 @@ pub use registry::catalog::{
 pub use registry::lock::{RecordedDescription, request_lines};
 pub use registry::tool::{KnownTool, Summary, Tool};
 pub use registry::{Toolbox, definitions};
+pub use remote::{
+    Journal, RemoteCall, RemoteCompletion, RemoteEnd, RemoteFailure, RemoteFuture, RemoteRunner,
+    RemoteUsage,
+};
 pub use screening::masking::FoundLeak;
 pub use sources::native::{CALL_DEPTH, NativeCall, NativeTool};
 pub use sources::server::reach as server_reach;

@@ -6,6 +6,7 @@
 
 mod ask;
 pub(crate) mod edge;
+mod effects;
 pub(crate) mod host_paths;
 mod narrow;
 mod native;
@@ -26,7 +27,7 @@ use kitbag_host::CALL_DEPTH;
 use self::ask::{AskResult, ask};
 use self::prepare::prepare;
 use self::record::{End, Recording};
-use self::run::{Stretch, run};
+use self::run::{Stretch, run, run_away};
 use crate::audit::{self, Audited};
 use crate::call::context::{CallContext, FrontEnd};
 use crate::call::invocation::{Invocation, InvocationKind};
@@ -128,7 +129,14 @@ async fn drive_from<E: Edge, F: FrontEnd>(
         let ready = front_end.ready();
         let (account, cancellation) = (&context.run.account, &context.run.cancellation);
         let stretch = edge.perform(toolbox.host(), account, cancellation, ready, work).await;
-        let mut asks = match stretch.map_err(ToolboxError::from).flatten() {
+        let mut stretch = stretch.map_err(ToolboxError::from).flatten();
+        if let Ok(Stretch::Away(call)) = stretch {
+            let (tool, fencing) = (Arc::clone(&call.tool), call.fencing);
+            let away = Box::pin(run_away(toolbox, call, context)).await;
+            stretch = away.map_err(|error| marked(toolbox, &tool, fencing, error));
+        }
+        let mut asks = match stretch {
+            Ok(Stretch::Away(_)) => unreachable!("`run_away` returns the call"),
             Ok(Stretch::Ended(completed)) => break Ok(CallOutcome::Completed(completed)),
             Ok(Stretch::Asks(asks)) => asks,
             Err(error) => break Err(error),

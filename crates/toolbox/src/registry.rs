@@ -30,6 +30,7 @@ use crate::builtins::Builtin;
 use crate::builtins::component_skills::ComponentSkills;
 use crate::error::{NearestTool, ToolboxError};
 use crate::registry::tool::Tool;
+use crate::remote::RemoteRunner;
 use crate::sources::native::{Native, NativeTool};
 use crate::sources::server::ServerPool;
 
@@ -67,6 +68,8 @@ pub(crate) struct ToolboxState {
     pub(crate) plain: Mutex<HashSet<OsString>>,
     /// The connections to servers.
     pub(crate) servers: ServerPool,
+    /// Makes the calls of this toolbox elsewhere. `None`: calls are made here.
+    pub(crate) remote: Option<Arc<dyn RemoteRunner>>,
 }
 
 /// The tools of the embedding program, by name.
@@ -82,6 +85,7 @@ pub(crate) struct ReloadState {
     pub(crate) auditor: Option<Arc<Auditor>>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) servers: ServerPool,
+    pub(crate) remote: Option<Arc<dyn RemoteRunner>>,
 }
 
 /// The resolved tools. They are the same for every call, until the component whose description was
@@ -110,10 +114,11 @@ impl Toolbox {
         let (program, events) = (ProgramTools::default(), EventSink::default());
         let counts = Arc::new(match &config.state {
             None => Counts::in_memory(),
-            Some(state) => Counts::in_directory(&state.value, &config.root.value),
+            Some(state) => Counts::in_directory(&state.value, config.state_path()),
         });
         let approvals = Arc::new(Approvals::new(host.options().memory.state.clone()));
-        let kept = ReloadState { counts, auditor, approvals, servers: Default::default() };
+        let servers = Default::default();
+        let kept = ReloadState { counts, auditor, approvals, servers, remote: None };
         Self::from_parts(host, config, builtins, program, kept, secrets, events)
     }
 
@@ -122,7 +127,7 @@ impl Toolbox {
         config: Config,
         builtins: &'static [Builtin],
         program: ProgramTools,
-        ReloadState { counts, auditor, approvals, servers }: ReloadState,
+        ReloadState { counts, auditor, approvals, servers, remote }: ReloadState,
         secrets: Arc<Secrets>,
         events: EventSink,
     ) -> Self {
@@ -132,7 +137,7 @@ impl Toolbox {
         // The storage is first read when a tool uses it.
         #[cfg(feature = "storage")]
         let storage =
-            config.state.as_ref().map(|state| Storage::new(&state.value, &config.root.value));
+            config.state.as_ref().map(|state| Storage::new(&state.value, config.state_path()));
         let state = ToolboxState {
             host,
             config,
@@ -152,6 +157,7 @@ impl Toolbox {
             storage,
             plain,
             servers,
+            remote,
         };
         Self(Arc::new(state), events)
     }

@@ -18,6 +18,7 @@ mod behaviour;
 mod bomb;
 mod dns;
 mod http;
+mod nats;
 mod oauth;
 mod raw;
 mod registry;
@@ -31,6 +32,7 @@ mod tls;
 
 pub use behaviour::{Answer, Behaviour, Coding};
 pub use dns::{Dns, DnsAnswer, DnsQuestion, DnsRecord};
+pub use nats::NatsServer;
 pub use oauth::{OAuthServer, OAuthState};
 pub use registry::{OciRegistry, signing_key};
 pub use seen::{Seen, SeenRequest};

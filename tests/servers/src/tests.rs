@@ -1,6 +1,6 @@
 //! Each server behaves as declared.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
@@ -315,4 +315,39 @@ fn https_records_have_hints_and_aliases_are_followed() {
     assert_eq!(answer.answers[1].name.to_string(), "other.test.");
     let answer = resolve(&dns, "a.test.", RecordType::TXT, false);
     assert_eq!(answer.metadata.response_code, ResponseCode::ServFail);
+}
+
+/// Reads the line with which NATS greets a client.
+fn nats_greeting(port: u16) -> Value {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let mut line = String::new();
+    BufReader::new(&mut stream).read_line(&mut line).unwrap();
+    serde_json::from_str(line.strip_prefix("INFO ").unwrap()).unwrap()
+}
+
+#[test]
+fn nats_keeps_its_port_across_restarts() {
+    let mut server = NatsServer::start();
+    let port = server.port();
+    assert_eq!(nats_greeting(port)["jetstream"], true);
+    server.kill();
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
+    server.start_again();
+    assert_eq!(nats_greeting(port)["port"], port);
+    server.stop();
+    server.start_again();
+    assert_eq!(server.port(), port);
+}
+
+#[test]
+fn nats_offers_tls_and_accounts() {
+    let tls = Authority::new().local();
+    let users = "authorization { users: [{ user: a, password: b }] }";
+    let server = NatsServer::start_with(users, Some(&tls));
+    assert!(server.url().starts_with("tls://127.0.0.1:"));
+    let greeting = nats_greeting(server.port());
+    assert_eq!(
+        (&greeting["tls_required"], &greeting["auth_required"]),
+        (&json!(true), &json!(true))
+    );
 }

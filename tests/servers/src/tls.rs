@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -82,6 +84,16 @@ impl Tls {
         self
     }
 
+    /// The certificate in PEM, for a server that reads files.
+    pub fn certificate_pem(&self) -> String {
+        pem("CERTIFICATE", &self.certificate)
+    }
+
+    /// The key in PEM, for a server that reads files.
+    pub fn key_pem(&self) -> String {
+        pem("PRIVATE KEY", &self.key)
+    }
+
     /// Returns the configuration for `rustls`.
     pub(crate) fn server(&self) -> ServerConfig {
         let key = PrivatePkcs8KeyDer::from(self.key.clone()).into();
@@ -95,4 +107,11 @@ impl Tls {
             self.protocols.iter().map(|name| name.clone().into_bytes()).collect();
         config
     }
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    // Base64 is ASCII.
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }

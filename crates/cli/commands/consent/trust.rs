@@ -1,6 +1,6 @@
 //! `kitbag trust`.
 
-mod show;
+pub(crate) mod show;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

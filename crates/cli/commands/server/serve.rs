@@ -78,6 +78,9 @@ pub(crate) struct Args {
     #[cfg(feature = "otlp")]
     #[command(flatten)]
     otlp: OtlpArgs,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    cluster: crate::commands::cluster::ClusterArgs,
     /// Log to standard error, from this level up
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Warn)]
     log: LogLevel,
@@ -142,8 +145,22 @@ impl Args {
         let secrets = self.secret_files()?;
         let tools = (!self.tools.is_empty())
             .then(|| Sourced { value: self.tools.clone(), origin: Origin::flag("--tools") });
+        #[cfg(feature = "nats")]
+        let remote = match self.cluster.is_used() {
+            true => Some(crate::commands::cluster::Remote::start(&self.cluster, &global)?),
+            false => None,
+        };
+        #[cfg(feature = "nats")]
+        let of_remote = remote.clone();
         let begin = move || {
-            let builder = global.builder().limits(limits.into()).private(secrets.clone());
+            #[cfg(feature = "nats")]
+            let builder = match &of_remote {
+                Some(remote) => remote.builder(&global),
+                None => global.builder(),
+            };
+            #[cfg(not(feature = "nats"))]
+            let builder = global.builder();
+            let builder = builder.limits(limits.into()).private(secrets.clone());
             let builder = builder.as_server().isolate_own();
             match &tools {
                 Some(tools) => builder.served_tools(tools.clone()),
@@ -160,6 +177,11 @@ impl Args {
             builder = builder.memory(memory);
         }
         let toolbox = builder.build()?.toolbox().clone();
+        #[cfg(feature = "nats")]
+        let toolbox = match &remote {
+            Some(remote) => remote.attach(&toolbox),
+            None => toolbox,
+        };
         let config = toolbox.config();
         kitbag::mcp::log_broken(&config.broken, &[]);
         for warning in config.warnings.iter().chain(&config.unmatched).chain(&config.absent) {
@@ -176,6 +198,12 @@ impl Args {
         let host = toolbox.host().clone();
         let of_host = host.clone();
         let load: Load = Box::new(move || match begin().host(of_host.clone()).build() {
+            #[cfg(feature = "nats")]
+            Ok(kitbag) => Ok(match &remote {
+                Some(remote) => remote.attach(kitbag.toolbox()),
+                None => kitbag.toolbox().clone(),
+            }),
+            #[cfg(not(feature = "nats"))]
             Ok(kitbag) => Ok(kitbag.toolbox().clone()),
             Err(errors) => Err(CliError::from(errors).report()),
         });

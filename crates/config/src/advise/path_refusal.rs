@@ -53,7 +53,7 @@ impl Config {
             let private = self.guard().private_above(&path);
             return private.map(|path| PathRefusal::Private { path });
         };
-        if grant.is_temporary() {
+        if !grant.is_here() {
             return None;
         }
         let host = grant.host.join(below(&grant.guest, &request.guest));

@@ -72,6 +72,8 @@ pub struct Config {
     /// The root of the workspace; absolute. If no workspace was found, the directory in which the
     /// search started.
     pub root: Sourced<PathBuf>,
+    /// The path under which storage and rates are stored, if it is not the root.
+    pub state_path: Option<PathBuf>,
     /// `true` if the root has a `.kitbag` directory that takes effect.
     pub has_workspace: bool,
     /// The workspace whose configuration was not read because another user can change it.
@@ -172,6 +174,11 @@ impl Config {
         self.home.as_deref()
     }
 
+    /// Returns the path under which the workspace's storage and rates are stored.
+    pub fn state_path(&self) -> &Path {
+        self.state_path.as_deref().unwrap_or(&self.root.value)
+    }
+
     /// Returns the paths that no tool may change, and the names that look like secrets.
     pub fn guard(&self) -> Guard {
         let mut paths = GuardedPaths {
@@ -197,7 +204,7 @@ impl Config {
             }
             if tool.is_enabled() {
                 let directories = tool.grants.value.directories.iter();
-                let directories = directories.filter(|grant| !grant.is_temporary());
+                let directories = directories.filter(|grant| grant.is_here());
                 paths.granted.extend(directories.map(|grant| grant.host.clone()));
             }
         }

@@ -198,6 +198,7 @@ pub(crate) fn resolve(
     let unknown_arguments = serve::unknown_arguments(&configs);
     Config {
         root,
+        state_path: sources.state_path.clone(),
         has_workspace: exists,
         ignored,
         trust,

@@ -31,7 +31,8 @@ impl Config {
         let root = canonical(&self.root.value);
         let mut places = BTreeSet::new();
         let mut name = |by: String, written: &Path, access: &str| {
-            let path = canonical(written);
+            let is_missing = written.starts_with(DirectoryGrant::ROOTS);
+            let path = if is_missing { written.to_owned() } else { canonical(written) };
             let is_led_inside = || match access {
                 RUN => false,
                 // The path of a grant is already canonical.

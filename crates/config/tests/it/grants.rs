@@ -207,3 +207,36 @@ fn parents_of_kitbags_secrets_are_granted_without_them() {
     );
     assert!(!is_private("h/other") && !is_private("h/config.toml"));
 }
+
+#[test]
+fn a_root_is_a_directory_or_a_name() {
+    let fixture = fixture(
+        r#"[{ host = "$ROOT/data/in", guest = "/a" }, { host = "$ROOT/other", guest = "/b", mode = "rw" }]"#,
+    )
+    .directory("root/in");
+    let roots = [("data".to_owned(), fixture.path("root"))].into();
+    let config = load(&Sources { roots, ..fixture.sources() }).unwrap();
+    let tool = config.tools.values().find(|tool| !tool.grants.value.directories.is_empty());
+    let grants = &tool.unwrap().grants.value.directories;
+    assert_eq!(grants[0].host, fixture.path("root/in"));
+    assert_eq!((grants[0].missing_root(), grants[0].identity.is_some()), (None, true));
+    assert_eq!((grants[1].missing_root(), grants[1].identity), (Some("other"), None));
+    let named: Vec<_> = config.named_places().into_iter().map(|place| place.path).collect();
+    let inside = fixture.path("root/in").to_string_lossy().into_owned();
+    assert!(named.contains(&"$ROOT/other".to_owned()) && named.contains(&inside), "{named:?}");
+}
+
+#[test]
+fn a_root_is_not_left() {
+    let refused = |host: &str| {
+        let grants = format!(r#"[{{ host = "{host}", guest = "/a" }}]"#);
+        let fixture = fixture(&grants).directory("root").directory("out").link("root/up", "../out");
+        let roots = [("data".to_owned(), fixture.path("root"))].into();
+        problems(&load(&Sources { roots, ..fixture.sources() }), &fixture)
+    };
+    assert!(refused("$ROOT/data/up").contains("a link leads out of the root"));
+    for host in ["$ROOT", "$ROOT/", "$ROOT/data/../..", "$ROOT/Data", "$ROOT/data//etc"] {
+        let refused = refused(host);
+        assert!(refused.contains("is not a directory in a root: write `$ROOT/NAME`"), "{refused}");
+    }
+}

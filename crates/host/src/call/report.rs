@@ -160,7 +160,8 @@ impl EventSink {
         }
     }
 
-    pub(crate) fn started(&self) {
+    /// Reports that the tool is about to run.
+    pub fn started(&self) {
         if let Some(listening) = &self.listening {
             listening.listener.started();
         }

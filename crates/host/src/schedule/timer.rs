@@ -114,7 +114,8 @@ impl Cancellation {
         }
     }
 
-    pub(crate) async fn cancelled(&self) {
+    /// Waits until the handle is cancelled.
+    pub async fn cancelled(&self) {
         loop {
             // Created before the flag is checked, so that no cancellation in between is missed.
             let cancelling = self.0.cancelling.notified();

@@ -13,6 +13,7 @@ use kitbag_policy::http::{HttpRefusal, RefusalKind};
 use crate::audit::{Audited, ClientName};
 use crate::call::caller::Caller;
 use crate::call::scope::Scope;
+use crate::remote::Journal;
 
 /// The context of a call from its first step to its last.
 ///
@@ -41,6 +42,8 @@ pub struct CallContext {
     pub(crate) client: Option<Arc<ClientName>>,
     /// The entry of the call in the audit log. `None`: the call is not logged.
     pub(crate) audited: Option<Arc<Audited>>,
+    /// The journal of effects, if the call may be made again elsewhere after its process ends.
+    pub(crate) journal: Option<Arc<dyn Journal>>,
     /// The requests of inner calls that were refused to protect secrets.
     pub(crate) inner_refusals: Arc<Mutex<Vec<HttpRefusal>>>,
 }
@@ -152,6 +155,7 @@ impl CallContext {
             approver: Some(Arc::default()),
             client: None,
             audited: None,
+            journal: None,
             inner_refusals: Arc::default(),
         }
     }

@@ -24,6 +24,9 @@ pub struct Invocation {
     pub(crate) limits: LimitFlags,
     /// The grant by which a tool makes this call of another tool.
     pub(crate) via: Option<Via>,
+    /// True if a front end makes the call here: it has the person's approval, and prepares the
+    /// answer for its reader.
+    pub(crate) is_for_front_end: bool,
 }
 
 pub(crate) enum Target {
@@ -193,6 +196,7 @@ impl Invocation {
             grants: None,
             limits: LimitFlags::default(),
             via: None,
+            is_for_front_end: false,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::approval::state::Approval;
 use crate::call::scope::Callable;
 use crate::error::{ToolboxError, Truncation};
 use crate::registry::tool::Tool;
+use crate::remote::RemoteState;
 use crate::screening::masking::FoundLeak;
 use crate::sources::server::OpenCall;
 use crate::sources::server_items::{PromptRole, ServerItem};
@@ -122,6 +123,8 @@ pub(crate) struct PreparedCall {
     /// The prompt or resource that is requested from a server instead of a call.
     pub(crate) item: Option<ServerItem>,
     pub(crate) roles: Vec<PromptRole>,
+    /// The part of the call for a worker, if a worker makes it.
+    pub(crate) remote: Option<Box<RemoteState>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kitbag_config::{Origin, ToolRate, ToolSource};
-use kitbag_contract::{Action, Answer, ErrorInfo, Limits, LogLevel, UnknownArguments};
+use kitbag_contract::{Action, Answer, ErrorInfo, ErrorKind, Limits, LogLevel, UnknownArguments};
 use kitbag_fs_guard::Guard;
 use kitbag_host::{Call, Component, Metering, ToolStorage};
 use kitbag_policy::{DirectoryGrant, Grants, RateExceeded, Rates};
@@ -31,6 +31,7 @@ use crate::registry::catalog;
 use crate::registry::resolve;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
+use crate::remote::RemoteState;
 use crate::screening::masking;
 use crate::sources::server_items::{OwnItem, ServerItem};
 use crate::sources::{command, script};
@@ -52,12 +53,15 @@ pub(super) fn prepare(
         grants,
         limits,
         via,
+        is_for_front_end,
     } = invocation;
     let directories = target.directories();
     // A person has typed the command.
-    let is_asked_about = action == Action::Run && !matches!(target, Target::Command { .. });
+    let is_asked_about =
+        action == Action::Run && !is_for_front_end && !matches!(target, Target::Command { .. });
+    let is_tool = matches!(target, Target::Tool(_));
     let fencing = match &target {
-        _ if action != Action::Run || context.depth > 0 => None,
+        _ if action != Action::Run || context.depth > 0 || is_for_front_end => None,
         Target::Server(ServerItem { own: OwnItem::Prompt(_), .. }) | Target::Prompt(_) => {
             Some(Fencing::WhereFound)
         }
@@ -75,7 +79,17 @@ pub(super) fn prepare(
         resolved.tool.check_secrets()?;
     }
     let is_masked = context.depth == 0 && !is_command && resolved.tool.mask.value;
+    let is_remote = is_tool
+        && action == Action::Run
+        && context.depth == 0
+        && state.remote.is_some()
+        && !matches!(resolved.tool.source, ToolSource::Native);
+    if is_remote && grants.is_some() {
+        let reason = "the grants of a call cannot be narrowed for a worker".to_owned();
+        return Err(ToolboxError::Remote { kind: ErrorKind::Usage, message: reason });
+    }
     let begun = Instant::now();
+    let flags = limits;
     let mut limits = narrow::limits(&resolved.tool, limits)?;
     if resolved.tool.limits.memory.origin == Origin::Tool {
         // The default memory limit of a built-in must leave room for other calls.
@@ -109,6 +123,10 @@ pub(super) fn prepare(
     let alias_rate =
         via.as_ref().map(|via| via.check(&state.config, &arguments)).transpose()?.flatten();
     add_directories(&mut grants, directories);
+    let remote = match is_remote {
+        true => Some(Box::new(RemoteState::new(&arguments, &digits, flags)?)),
+        false => None,
+    };
     let authority = match authorise(state, &resolved, &arguments, action, grants, limits) {
         Ok(authority) => authority,
         Err(AdapterRefusal { reason, answer }) => {
@@ -203,6 +221,7 @@ pub(super) fn prepare(
         server: None,
         item,
         roles: Vec::new(),
+        remote,
     }))
 }
 

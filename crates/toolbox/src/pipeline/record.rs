@@ -120,6 +120,7 @@ impl End {
                 Self { reason: Some(limit.to_string().into()), ..failed("limit") }
             }
             ErrorKind::Trap => failed("trap"),
+            ErrorKind::MayHaveActed => failed("may-have-acted"),
             ErrorKind::Cancelled => failed("cancelled"),
             ErrorKind::Arguments => refused("arguments"),
             ErrorKind::Busy => refused("busy"),

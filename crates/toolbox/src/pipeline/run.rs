@@ -1,5 +1,6 @@
 //! The run of a component or of native code, repeated for each answered question.
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use kitbag_policy::ClassRule;
 use serde_json::Value;
 
 use super::ask::may_answer;
+use super::effects;
 use super::native::{rendered, run_native};
 use crate::advice;
 use crate::approval::{self, Settled};
@@ -29,6 +31,7 @@ use crate::pipeline::temporary::Temporary;
 use crate::registry::resolve;
 use crate::registry::tool::Tool;
 use crate::registry::{Toolbox, ToolboxState};
+use crate::remote;
 use crate::screening::annotations;
 use crate::screening::masking::{self, FoundLeak, Masking};
 use crate::sources::native::NativeTool;
@@ -39,6 +42,8 @@ const QUESTIONS: usize = 100;
 pub(super) enum Stretch {
     Ended(Box<Completed>),
     Asks(Box<Suspended>),
+    /// A worker makes the call, with [`returned`] after it.
+    Away(Box<PreparedCall>),
 }
 
 /// Runs the tool with the existing answers, and again for each question that the configuration or
@@ -53,6 +58,9 @@ pub(super) async fn run(
     if is_script && call.call.action == Action::FormatArguments {
         let rendered = Completed::answered(Outcome::Success(rendered(&call.call)));
         return Ok(Stretch::Ended(Box::new(rendered)));
+    }
+    if call.remote.is_some() {
+        return begin_remote(toolbox, call, outer).await;
     }
     let runner = runner(&toolbox.0, &mut call, context)?;
     if let Runner::Component(component) = &runner
@@ -96,8 +104,61 @@ pub(super) async fn run(
         return Ok(Stretch::Asks(Box::new(suspended)));
     }
     start(toolbox, &call, outer)?;
+    if let Some(journal) = &outer.journal
+        && effects::may_act(&call)
+    {
+        // The boxed future takes no space in other calls.
+        let is_idempotent = call.tool.annotations.idempotent_hint == Some(true);
+        journal.before_effects(&call.tool.name, is_idempotent).await?;
+    }
     loop {
         let completion = run_once(toolbox, &runner, &mut call, outer).await?;
+        let Some(question) = question(&completion) else {
+            return finish(&toolbox.0, call, completion, outer);
+        };
+        call = match answer(&toolbox.0, call, completion, question)? {
+            ControlFlow::Continue(answered) => answered,
+            ControlFlow::Break(stretch) => return Ok(stretch),
+        };
+    }
+}
+
+/// Prepares a call for a worker: settles its approval and logs its start.
+async fn begin_remote(
+    toolbox: &Toolbox,
+    mut call: Box<PreparedCall>,
+    outer: &CallContext,
+) -> Result<Stretch, ToolboxError> {
+    let question = match approval::settle(toolbox, &mut call, None, outer)? {
+        Settled::Approved => {
+            start(toolbox, &call, outer)?;
+            return Ok(Stretch::Away(call));
+        }
+        Settled::Asked(question) => question,
+        Settled::Unasked(unasked) => {
+            Box::pin(approval::ask(toolbox, &mut call, None, outer, unasked)).await?
+        }
+    };
+    let completion = Completion::answered(Outcome::NeedsInput(question.clone()));
+    let screening = ScreeningReport::default();
+    let suspended = Suspended { question, rejected: None, completion, screening, call };
+    Ok(Stretch::Asks(Box::new(suspended)))
+}
+
+/// Has a worker make a call, again for each question that the configuration or the invocation
+/// answers. Holds no thread and no permit while it waits.
+pub(super) async fn run_away(
+    toolbox: &Toolbox,
+    mut call: Box<PreparedCall>,
+    outer: &CallContext,
+) -> Result<Stretch, ToolboxError> {
+    loop {
+        let mut completion = remote::run(&toolbox.0, &mut call, outer).await?;
+        if let Some(audited) = &outer.audited {
+            let has_tool = |name: &str| toolbox.config().tools.contains_key(name);
+            audited.ran(toolbox.config(), &mut completion, None, has_tool);
+            audited.answered(&call.answers);
+        }
         let Some(question) = question(&completion) else {
             return finish(&toolbox.0, call, completion, outer);
         };
@@ -154,14 +215,18 @@ async fn run_once(
 /// and marks.
 fn finish(
     state: &ToolboxState,
-    call: Box<PreparedCall>,
+    mut call: Box<PreparedCall>,
     mut completion: Completion,
     outer: &CallContext,
 ) -> Result<Stretch, ToolboxError> {
     let context = &outer.run;
     // A program may pass the error on to a model.
     let is_of_person = outer.depth == 0 && matches!(outer.caller, Caller::User(_));
-    let advice = advice::add(&state.config, &call, &mut completion, outer.audience, is_of_person);
+    let mut advice =
+        advice::add(&state.config, &call, &mut completion, outer.audience, is_of_person);
+    advice.extend(
+        call.remote.as_mut().map(|remote| mem::take(&mut remote.advice)).into_iter().flatten(),
+    );
     let cut = cut(&call, &completion);
     // Masking comes before the content is parsed as JSON, so that text and structured content are
     // the same.

@@ -22,8 +22,15 @@ impl Temporary {
     ///
     /// # Errors
     ///
-    /// [`CallError::Denied`] if a directory cannot be created.
+    /// [`CallError::Denied`] if a directory cannot be created, or is in a root that this machine does
+    /// not have.
     pub(crate) fn make(grants: &mut Arc<Grants>) -> Result<Option<Self>, CallError> {
+        if let Some(root) = grants.directories.iter().find_map(DirectoryGrant::missing_root) {
+            return Err(CallError::Denied(format!(
+                "the tool needs the root `{root}`, which this machine does not have; a worker that \
+                 was started with `--root {root}=DIR` runs it"
+            )));
+        }
         if !grants.directories.iter().any(DirectoryGrant::is_temporary) {
             return Ok(None);
         }

@@ -10,6 +10,7 @@ use kitbag_host::ComponentBytes;
 
 use crate::error::ToolboxError;
 use crate::registry::{ProgramTools, ReloadState, Toolbox};
+use crate::remote::RemoteRunner;
 use crate::sources::native::{Native, NativeTool};
 use crate::sources::server::ServerPool;
 
@@ -150,6 +151,24 @@ impl Toolbox {
         self.with_parts_and(config, program, self.0.servers.clone())
     }
 
+    pub(crate) fn with_parts_remote(
+        &self,
+        config: Config,
+        program: ProgramTools,
+        remote: Option<Arc<dyn RemoteRunner>>,
+    ) -> Self {
+        let (host, builtins) = (self.0.host.clone(), self.0.builtins);
+        let kept = ReloadState {
+            counts: Arc::clone(&self.0.counts),
+            auditor: self.0.auditor.clone(),
+            approvals: Arc::clone(&self.0.approvals),
+            servers: self.0.servers.clone(),
+            remote,
+        };
+        let secrets = Arc::clone(&self.0.secrets);
+        Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
+    }
+
     pub(crate) fn with_parts_and(
         &self,
         config: Config,
@@ -162,6 +181,7 @@ impl Toolbox {
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&self.0.approvals),
             servers,
+            remote: self.0.remote.clone(),
         };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
@@ -178,6 +198,7 @@ impl Toolbox {
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&other.0.approvals),
             servers: other.0.servers.clone(),
+            remote: self.0.remote.clone().or_else(|| other.0.remote.clone()),
         };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())

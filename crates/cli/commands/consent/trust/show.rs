@@ -21,7 +21,7 @@ const DIFF_TIME: Duration = Duration::from_secs(1);
 /// Lines of context around a change in the complete view.
 const CONTEXT: usize = 3;
 
-pub(super) fn consent(question: &TrustQuestion<'_>) -> Consent {
+pub(crate) fn consent(question: &TrustQuestion<'_>) -> Consent {
     let TrustQuestion { record, shown: now, before, items, changes, .. } = question;
     let (old, then) = match before {
         Some((record, shown)) => (Some(record), shown.clone()),

@@ -1,12 +1,12 @@
 //! Grants of directories.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use kitbag_base::FileId;
 use kitbag_base::text::{shown, shown_path};
 use kitbag_contract::ToolName;
-use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, repository_above};
+use kitbag_fs_guard::{Guard, GuardedPaths, ProtectedNames, canonical, repository_above};
 use kitbag_policy::{Access, DirectoryGrant, GuestPath};
 
 use crate::config::{ConfiguredTool, workspace_grant, writable};
@@ -25,6 +25,9 @@ use crate::resolve::user::secret_files;
 /// The maximum number of directories that one tool is granted. Each takes a handle of the call, and
 /// every pair is compared.
 const MAX_GRANTS: usize = 64;
+
+/// The longest name of a root.
+const ROOT_NAME_BYTES: usize = 32;
 
 /// The valid parts of a grant that is being checked.
 struct Grant<'a> {
@@ -267,17 +270,73 @@ fn grant<'a>(
         let (access, include, protected) = (Access::ReadWrite, Vec::new(), Some(Vec::new()));
         return Grant { host, access, include, protected, ..grant };
     }
-    let Some(path) = context.path(host, report) else { return grant };
+    let root = match root(context, host.value) {
+        Ok(root) => root,
+        Err(message) => {
+            report.at(host, refused(message));
+            return grant;
+        }
+    };
+    let path = match &root {
+        None => context.path(host, report),
+        Some(Root { directory: None, .. }) => {
+            return Grant { host: Some(host.value.into()), ..grant };
+        }
+        Some(Root { directory: Some(directory), below }) => Some(directory.join(below)),
+    };
+    let Some(path) = path else { return grant };
     if !is_enabled {
         return Grant { host: Some(path), ..grant };
     }
-    match directory(context, host, path, access, report) {
+    let directory = directory(context, host, path.clone(), access, report).and_then(|found| {
+        match root.and_then(|root| root.directory) {
+            Some(directory) if !found.0.starts_with(canonical(directory)) => {
+                Err(not_granted(&path, "a link leads out of the root"))
+            }
+            _ => Ok(found),
+        }
+    });
+    match directory {
         Ok((path, identity)) => Grant { host: Some(path), identity: Some(identity), ..grant },
         Err(problem) => {
             report.at(host, problem);
             grant
         }
     }
+}
+
+/// A directory in a root.
+struct Root<'a> {
+    /// The root on this machine, if it has one of this name.
+    directory: Option<&'a Path>,
+    /// The path in the root.
+    below: &'a Path,
+}
+
+/// Reads a host path such as `$ROOT/NAME/PATH`. `None`: it is another path.
+fn root<'a>(context: &Context<'a>, host: &'a str) -> Result<Option<Root<'a>>, String> {
+    let Some(rest) = host.strip_prefix(DirectoryGrant::ROOTS) else { return Ok(None) };
+    let Some(rest) = rest.strip_prefix('/') else {
+        return if rest.is_empty() { Err(invalid_root(host)) } else { Ok(None) };
+    };
+    let (name, below) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_name = (1..=ROOT_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_letter);
+    let below = Path::new(below);
+    let is_below = below.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_name || !is_below {
+        return Err(invalid_root(host));
+    }
+    let directory = context.sources.roots.get(name).map(PathBuf::as_path);
+    Ok(Some(Root { directory, below }))
+}
+
+fn invalid_root(host: &str) -> String {
+    format!(
+        "`{}` is not a directory in a root: write `$ROOT/NAME` or `$ROOT/NAME/PATH`; the name has 1 \
+         to {ROOT_NAME_BYTES} lower-case letters, digits and `-`, and the path has no `..`",
+        shown(host)
+    )
 }
 
 /// Returns the canonical directory at a path, if it can be granted.

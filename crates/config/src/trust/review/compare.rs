@@ -71,6 +71,7 @@ pub(super) fn between(now: &Config, then: &Config) -> TrustChanges {
         unmatched: _,
         absent: _,
         registries: _,
+        state_path: _,
     } = now;
     let mut changes = TrustChanges::default();
     for name in servers.keys().chain(then.servers.keys()).collect::<BTreeSet<_>>() {
