@@ -346,5 +346,8 @@ fn nats_offers_tls_and_accounts() {
     let server = NatsServer::start_with(users, Some(&tls));
     assert!(server.url().starts_with("tls://127.0.0.1:"));
     let greeting = nats_greeting(server.port());
-    assert_eq!((&greeting["tls_required"], &greeting["auth_required"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&greeting["tls_required"], &greeting["auth_required"]),
+        (&json!(true), &json!(true))
+    );
 }
