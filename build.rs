@@ -35,6 +35,10 @@ const ALWAYS: &str = "learn";
 /// numbers with all their digits, and `learn` does not use `std`.
 const ALONE: &[&str] = &["learn", "data"];
 
+/// Components whose native code is used where it is in the binary. The others are packed: they are
+/// three times as large, and unpacking one takes about 1 ms per MB at the first call of a process.
+const IN_PLACE: &[&str] = &["calc", "files", "learn", "time"];
+
 /// A guest for the tests that is built separately, since it requests asynchronous bindings.
 const PROBE_ASYNC: &str = "probe-async";
 
@@ -147,12 +151,14 @@ fn compile<'a>(
     let wasm = guests.component(name);
     let content = fs::read(&wasm).map_err(|error| failed("read", &error))?;
     let made = guests.made(name)?;
-    let [native, packed, made_from, lock] =
+    let [artifact_file, packed, made_from, lock] =
         ["artifact", "packed", "key", "lock"].map(|it| made.join(format!("{name}.{it}")));
     // Another build may compile the same built-in at the same time.
     let lock = File::create(lock).and_then(|lock| lock.lock().map(|()| lock));
     let _lock = lock.map_err(|error| failed("locked", &error))?;
-    let key = [compiler, &Sha256::digest(&content)].concat();
+    // Without native code, a built-in is compiled at its first use.
+    let native = has_compiler_for(&variable("CARGO_CFG_TARGET_ARCH")?);
+    let key = [compiler, &[u8::from(native)], &Sha256::digest(&content)].concat();
     if fs::read(&made_from).ok().as_ref() != Some(&key) {
         let _ = fs::remove_file(&made_from);
         let exports = inspect_file(&wasm, &Support::ANY).map_err(|error| failed("read", &error))?;
@@ -167,9 +173,7 @@ fn compile<'a>(
             "release" => 19,
             _ => 1,
         };
-        // kitbag cannot cross-compile: builds for other processors compile the built-ins at their
-        // first use.
-        let artifact = match variable("CARGO_CFG_TARGET_ARCH")? == env::consts::ARCH {
+        let artifact = match native {
             true => {
                 let target = variable("TARGET")?;
                 precompile(&wasm, content.clone(), &target, COMPILE_TIME, &Support::ANY)
@@ -178,9 +182,12 @@ fn compile<'a>(
             false => Vec::new(),
         };
         let component = EmbeddedArtifact::pack(&content, &artifact, level);
-        let artifact = EmbeddedArtifact::pack_native(artifact, level);
+        let artifact = match artifact.is_empty() || IN_PLACE.contains(&name) {
+            true => Ok(artifact),
+            false => EmbeddedArtifact::pack(&artifact, &[], level),
+        };
         let files = [
-            (&native, artifact.map_err(|error| failed("packed", &error))?),
+            (&artifact_file, artifact.map_err(|error| failed("packed", &error))?),
             (&packed, component.map_err(|error| failed("packed", &error))?),
             (&made_from, key),
         ];
@@ -188,7 +195,13 @@ fn compile<'a>(
             fs::write(path, bytes).map_err(|error| failed("written", &error))?;
         }
     }
-    Ok((name, EmbeddedComponent::read(name, &content, native, packed)?))
+    Ok((name, EmbeddedComponent::read(name, &content, artifact_file, packed)?))
+}
+
+/// Returns true if the compiler in this script can compile for a processor.
+fn has_compiler_for(architecture: &str) -> bool {
+    architecture == env::consts::ARCH
+        || (cfg!(feature = "cross-arm64") && architecture == "aarch64")
 }
 
 /// Returns a digest of the code that compiles the built-ins and reads their descriptions: its

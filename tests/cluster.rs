@@ -83,7 +83,7 @@ fn directories_of_this_machine_are_not_published() {
 
 #[test]
 fn permissions_are_those_of_the_listed_machines() {
-    let (workspace, other) = (workspace(), self::workspace());
+    let (workspace, other) = (workspace(), workspace());
     let (publisher, worker) = (key(&workspace), key(&other));
     let arguments = ["publish", "--permissions", "--name", "team", "--worker", &worker];
     let config = workspace.run(&arguments).success();

@@ -100,6 +100,9 @@ pub(crate) enum CliError {
     /// A tool cannot be pulled, pushed or verified.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] kitbag_state::StateError),
     /// An error of a cluster: of NATS, a key or a snapshot.
     #[cfg(feature = "nats")]
     #[error("{0}")]
@@ -157,6 +160,7 @@ impl CliError {
             | Self::ClosedStore(_)
             | Self::SecretStore(_)
             | Self::Audit(_)
+            | Self::State(_)
             | Self::Storage(_) => ErrorKind::Inaccessible,
             #[cfg(feature = "serve")]
             Self::Program(_) | Self::Serve(..) => ErrorKind::Inaccessible,
@@ -169,7 +173,9 @@ impl CliError {
                 RegistryError::Digest { .. }
                 | RegistryError::Size { .. }
                 | RegistryError::Signature(_) => ErrorKind::Changed,
-                RegistryError::Private { .. } => ErrorKind::Untrusted,
+                RegistryError::Private { .. } | RegistryError::Redirect { .. } => {
+                    ErrorKind::Untrusted
+                }
                 _ => ErrorKind::Inaccessible,
             },
             Self::Output(_) | Self::Save { .. } => ErrorKind::Output,

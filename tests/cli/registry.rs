@@ -1,8 +1,10 @@
 //! `kitbag push`, `add` with a reference, `update` and `search` against a registry on loopback.
 
+mod documented;
+
 use std::fs;
 
-use kitbag_test_servers::{Answer, Authority, OciRegistry, signing_key};
+use kitbag_test_servers::{Answer, Authority, Keyless, OciRegistry, Sigstore, signing_key};
 use serde_json::json;
 
 use crate::support::crafted::describing;
@@ -41,10 +43,12 @@ impl Fixture {
             );
             workspace.add_to_own_config(&settings);
         }
+        fs::create_dir(fixture.user.home().join("keys")).unwrap();
         for name in ["org", "eve"] {
             let (private, public) = signing_key();
             fs::write(fixture.author.home().join(format!("{name}.pem")), private).unwrap();
-            fs::write(fixture.user.home().join(format!("{name}.pub")), public).unwrap();
+            fs::write(fixture.user.home().join(format!("{name}.pub")), &public).unwrap();
+            fs::write(fixture.user.home().join(format!("keys/{name}.pub")), public).unwrap();
         }
         if !signed_by.is_empty() {
             fixture.user.add_to_own_config(&format!(
@@ -120,8 +124,13 @@ fn wrong_signers_and_unsigned_tools_are_refused() {
     let mut screens = Vec::new();
     for (tag, key) in [("1.0", None), ("2.0", Some("eve.pem"))] {
         fixture.push(&format!("org/count:{tag}"), &component, key).success();
+        let before = fixture.registry.seen().requests.len();
         let run = fixture.add(&format!("org/count:{tag}"), &["--yes"]);
         assert_eq!(run.code, 6);
+        // The component is not read before its signature is accepted.
+        let digest = format!("/v2/org/count/blobs/{}", fixture.registry.put_blob(&component));
+        let seen = fixture.registry.seen();
+        assert!(!seen.requests[before..].iter().any(|it| it.path() == digest));
         screens.push(fixture.shown(&run));
         // Another signature of the same content must not count for this test.
         fixture.registry.remove_tag("org/count", tag);
@@ -215,24 +224,135 @@ fn manifests_of_artifacts_are_translated() {
 }
 
 #[test]
-fn indexes_must_be_pinned() {
+fn indexes_are_pinned_by_the_first_search() {
     let fixture = Fixture::new(&[]);
-    let entry = json!({ "name": "count", "reference": fixture.reference("org/count:1.0"),
-        "description": "Counts words.", "tags": ["text"] });
+    let reference = fixture.reference("org/tools:1");
+    let push = |names: &[&str]| {
+        let entries = names.iter().map(|name| {
+            json!({ "name": name, "reference": fixture.reference(&format!("org/{name}:1.0")),
+                "description": format!("Counts {name}."), "tags": ["text"] })
+        });
+        let index = json!({ "version": 1, "tools": entries.collect::<Vec<_>>() }).to_string();
+        let file = fixture.author.file("tools.json", &index).display().to_string();
+        fixture.author.run(&["push", &reference, &file]).success();
+    };
+    let search = |options: &[&str]| {
+        fixture.user.run(&[&["search", "--index", &*reference][..], options].concat())
+    };
+    let mut screens = Vec::new();
+    let mut show = |what: &str, run: Run| {
+        screens.push(format!("=== {what}\n{}", fixture.shown(&run)));
+        assert_eq!(run.code, 0, "{run:?}");
+    };
+    push(&["words", "lines"]);
+    show("first search", search(&["text"]));
+    show("second search", search(&["words"]));
+    show("update without a difference", search(&["--update"]));
+    // The tag moves. The recorded version is still searched.
+    push(&["words", "bytes"]);
+    show("search after the tag has moved", search(&["text"]));
+    let found = search(&["text", "--json"]).json();
+    assert_eq!(
+        (found[0]["name"].as_str(), found[1]["name"].as_str()),
+        (Some("words"), Some("lines"))
+    );
+    show("update", search(&["--update"]));
+    show("search after the update", search(&["text"]));
+    snapshot!("pinned indexes", &screens.join("\n"));
+    // The registry has deleted the recorded version.
+    push(&["files"]);
+    fixture.registry.change(|request, answer| {
+        match request.path().contains("/manifests/sha256:") {
+            true if answer.status == 200 && request.method == "GET" => Answer::new(404, "{}"),
+            _ => answer,
+        }
+    });
+    let run = search(&["text"]);
+    assert!(run.code == 2 && run.stderr.contains("search --update"), "{run:?}");
+}
+
+#[test]
+fn indexes_with_a_digest_and_files_are_read_as_they_are() {
+    let fixture = Fixture::new(&[]);
+    let entry = json!({ "name": "count", "reference": fixture.reference("org/count:1.0") });
     let index = json!({ "version": 1, "tools": [entry] }).to_string();
     let file = fixture.author.file("tools.json", &index).display().to_string();
     let reference = fixture.reference("org/tools:1");
+    let pushed = fixture.author.run(&["push", &reference, &file, "--json"]).json();
+    let pinned = format!("{reference}@{}", pushed["digest"].as_str().unwrap());
+    fs::write(fixture.author.path("tools.json"), index.replace("count", "lines")).unwrap();
     fixture.author.run(&["push", &reference, &file]).success();
-    let run = fixture.user.run(&["search", "text", "--index", &reference]);
-    let pinned = run.stderr.split("write `").nth(1).unwrap().split('`').next().unwrap();
-    assert_eq!(run.code, 2);
-    let found = fixture.user.run(&["search", "text", "--json", "--index", pinned]).json();
+    let found = fixture.user.run(&["search", "--json", "--index", &pinned]).json();
     assert_eq!(found[0]["name"], "count");
     let local = fixture.author.run(&["search", "nothing", "--json", "--index", &file]).json();
     assert_eq!(local, json!([]));
-    // Another content under the same tag.
-    fs::write(fixture.author.path("tools.json"), index.replace("words", "lines")).unwrap();
-    fixture.author.run(&["push", &reference, &file]).success();
-    let found = fixture.user.run(&["search", "lines", "--json", "--index", pinned]).json();
-    assert_eq!(found, json!([]));
+    for index in [&pinned, &file] {
+        let run = fixture.user.run(&["search", "--update", "--index", index]);
+        assert!(run.code == 2 && run.stderr.contains("`--update` is for an index"), "{run:?}");
+    }
+}
+
+#[test]
+fn indexes_must_be_signed_if_a_rule_requires_it() {
+    let fixture = Fixture::new(&["~/org.pub"]);
+    let file = fixture.author.file("tools.json", "{\"version\": 1, \"tools\": []}");
+    let reference = fixture.reference("org/tools:1");
+    fixture.author.run(&["push", &reference, file.to_str().unwrap()]).success();
+    let run = fixture.user.run(&["search", "--index", &reference]);
+    assert!(run.code == 6 && run.stderr.contains("but it is unsigned"), "{run:?}");
+    let key = fixture.author.home().join("org.pem").display().to_string();
+    fixture.author.run(&["push", &reference, file.to_str().unwrap(), "--sign", &key]).success();
+    fixture.user.run(&["search", "--index", &reference]).success();
+}
+
+#[test]
+fn signatures_of_identities_are_required() {
+    let identity = "https://git.example/org/count/release.yml@refs/heads/main";
+    let issuer = "https://tokens.git.example";
+    let fixture = Fixture::new(&[]);
+    let services = Sigstore::new();
+    let pushed = fixture.push("org/count:1.0", &component("1.0", &[]), None).stdout;
+    let digest = pushed.split('@').nth(1).unwrap().split(',').next().unwrap();
+    let bundle = services.sign(digest, &Keyless::new(identity, issuer)).to_string();
+    fixture.registry.attach("org/count", digest, &bundle);
+    let home = fixture.user.home();
+    fs::write(home.join("root.json"), services.trust_root().to_string()).unwrap();
+    fs::write(home.join("other.json"), Sigstore::new().trust_root().to_string()).unwrap();
+    let config = fs::read_to_string(fixture.user.own_config_file()).unwrap();
+    let add = |root: &str, identity: &str, issuer: &str| {
+        let host = fixture.registry.host();
+        fs::write(fixture.user.own_config_file(), &config).unwrap();
+        fixture.user.add_to_own_config(&format!(
+            "[registry]\ntrust_root = \"~/{root}.json\"\n[registries.\"{host}/org/*\"]\nsigned_by \
+             = [{{ identity = \"{identity}\", issuer = \"{issuer}\" }}]\n"
+        ));
+        fixture.add("org/count:1.0", &["--yes"])
+    };
+    let mut screens = Vec::new();
+    for (what, run) in [
+        ("another trust root", add("other", identity, issuer)),
+        ("another identity", add("root", "eve@example.com", issuer)),
+        ("another issuer", add("root", identity, "https://eve.example")),
+    ] {
+        assert_eq!((run.code, fixture.lock()), (6, String::new()), "{what}");
+        screens.push(format!("=== {what}\n{}", fixture.shown(&run)));
+    }
+    let run = add("root", identity, issuer);
+    assert_eq!(run.code, 0, "{run:?}");
+    screens.push(format!("=== the required signer\n{}", fixture.shown(&run)));
+    snapshot!("signatures of identities", &screens.join("\n"));
+    assert!(fixture.lock().contains(&format!("signer = \"{identity} ({issuer})\"")));
+}
+
+#[test]
+fn redirects_to_private_addresses_name_the_setting() {
+    let fixture = Fixture::new(&[]);
+    fixture.push("org/count:1.0", &component("1.0", &[]), None).success();
+    fixture.registry.change(|request, answer| match request.path().contains("/blobs/") {
+        true => Answer::redirect(307, "https://10.0.0.1/store?signature=abc"),
+        false => answer,
+    });
+    let run = fixture.add("org/count:1.0", &["--yes"]);
+    assert_eq!((run.code, fixture.lock()), (6, String::new()));
+    snapshot!("redirect to a private address", &fixture.shown(&run));
 }

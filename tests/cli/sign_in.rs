@@ -23,6 +23,7 @@ fn login(workspace: &Workspace, arguments: &[&str]) -> Run {
         .command()
         .args(["login", "docs", "--no-browser"])
         .args(arguments)
+        .env("APP", "of-my-app-0123456789")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -110,6 +111,7 @@ fn a_person_signs_in_calls_and_signs_out() {
     assert!(server.state().access.is_empty() && server.state().refresh.is_empty());
     let refused = workspace.run(&["run", "docs_echo"]);
     assert!(refused.stderr.contains("`kitbag login docs`"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("trying again"), "{}", refused.stderr);
     let out = workspace.run(&["logout", "docs"]).success();
     assert_eq!(out, "There was no sign-in to the server docs.\n");
 }
@@ -124,6 +126,68 @@ fn servers_are_added_after_a_sign_in() {
     assert_eq!(login(&workspace, &[&url]).code, 0);
     workspace.run(&["add", "docs", &url, "--yes"]).success();
     assert!(workspace.run(&["run", "docs_echo"]).success().starts_with("called with *"));
+}
+
+#[test]
+fn a_registered_client_signs_in_with_its_secret() {
+    let server = OAuthServer::start();
+    let workspace = workspace(&server);
+    let options = ["--client-id", "my-app", "--client-secret", "app"];
+    let secret = |place: &str| {
+        format!("[secrets.app]\nvariable = \"APP\"\nto = [\"{}{place}\"]\n", server.origin())
+    };
+    // The secret may be sent to its destinations only.
+    workspace.own_config(&secret("/other"));
+    let refused = login(&workspace, &options);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("may not be sent to the token endpoint"), "{}", refused.stderr);
+    workspace.own_config(&secret("/token"));
+    let run = login(&workspace, &options);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("client_id=my-app"), "{}", run.stderr);
+    let state = server.state();
+    assert!(!state.seen.iter().any(|it| it == "register"), "{:?}", state.seen);
+    // `Basic my-app:of-my-app-0123456789`, to the token endpoint.
+    let credentials = "Basic bXktYXBwOm9mLW15LWFwcC0wMTIzNDU2Nzg5";
+    assert_eq!(state.sent.iter().filter(|sent| sent.starts_with(credentials)).count(), 1);
+    drop(state);
+    // The next sign-in uses the same client.
+    server.state().sent.clear();
+    assert_eq!(login(&workspace, &[]).code, 0);
+    assert!(server.state().sent.iter().any(|sent| sent.starts_with(credentials)));
+}
+
+#[test]
+fn tokens_that_cannot_be_revoked_are_deleted() {
+    let server = OAuthServer::start();
+    let workspace = workspace(&server);
+    assert_eq!(login(&workspace, &[]).code, 0);
+    server.state().keeps_tokens = true;
+    let out = workspace.run(&["logout", "docs"]);
+    let deleted =
+        "Deleted the sign-in to the server docs. Its tokens are valid until they expire.\n";
+    assert_eq!((out.code, &*out.stdout), (0, deleted));
+    let warning = "warning: the tokens are deleted, but not revoked: ";
+    assert!(out.stderr.starts_with(warning), "{}", out.stderr);
+    assert!(server.state().seen.iter().any(|it| it.starts_with("revoke ")));
+    let out = workspace.run(&["logout", "docs"]).success();
+    assert_eq!(out, "There was no sign-in to the server docs.\n");
+}
+
+#[test]
+fn lists_and_checks_name_an_expired_sign_in() {
+    let server = OAuthServer::start();
+    server.state().has_no_refresh = true;
+    let workspace = signed_in(&server);
+    assert!(!workspace.run(&["list"]).success().contains("kitbag login"));
+    assert!(!workspace.run(&["check"]).stderr.contains("kitbag login"));
+    server.state().expires_in = 0;
+    assert_eq!(login(&workspace, &[]).code, 0);
+    let expected = "the sign-in expired; sign in with `kitbag login docs`";
+    let listed = workspace.run(&["list"]).success();
+    assert!(listed.contains(expected), "{listed}");
+    let checked = workspace.run(&["check"]).stderr;
+    assert!(checked.contains(&format!("the server `docs`: {expected}")), "{checked}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! MCP servers that a program adds without configuration.
 
-use kitbag::policy::server::{ServerAddress, ServerName, ServerProcess};
+use kitbag::policy::server::{ServerName, ServerProcess};
 use kitbag::{BuildError, Kitbag, Outcome};
 use serde_json::json;
 
@@ -19,13 +19,8 @@ while IFS= read -r line; do
 done
 "#;
 
-fn address(workspace: &Workspace, script: &str) -> ServerAddress {
-    ServerAddress::Process(ServerProcess {
-        command: ["/bin/sh", "-c", script].map(str::to_owned).into(),
-        directory: workspace.root(),
-        environment: Vec::new(),
-        confine: None,
-    })
+fn process(workspace: &Workspace, script: &str) -> ServerProcess {
+    ServerProcess::new("/bin/sh", workspace.root()).arguments(["-c", script])
 }
 
 fn name() -> ServerName {
@@ -36,12 +31,12 @@ fn name() -> ServerName {
 fn builders_add_the_tools_of_servers() {
     let workspace = Workspace::new();
     let builder = Kitbag::builder().workspace(workspace.root()).no_cache();
-    let kitbag = builder.server(name(), address(&workspace, SERVER)).build().unwrap();
+    let kitbag = builder.server(name(), process(&workspace, SERVER)).build().unwrap();
     let outcome = block_on(kitbag.call("db_query", json!({}))).unwrap();
     assert_eq!(outcome, Outcome::Success("called".into()));
     // The same later, for a running program.
     let mut kitbag = Kitbag::builder().workspace(workspace.root()).no_cache().build().unwrap();
-    let names = block_on(kitbag.add_server(name(), address(&workspace, SERVER))).unwrap();
+    let names = block_on(kitbag.add_server(name(), process(&workspace, SERVER))).unwrap();
     assert_eq!(names.iter().map(ToString::to_string).collect::<Vec<_>>(), ["db_query"]);
 }
 
@@ -49,7 +44,7 @@ fn builders_add_the_tools_of_servers() {
 fn a_server_that_does_not_start_is_an_error() {
     let workspace = Workspace::new();
     let builder = Kitbag::builder().workspace(workspace.root()).no_cache();
-    let Err(error) = builder.server(name(), address(&workspace, "exit 3")).build() else {
+    let Err(error) = builder.server(name(), process(&workspace, "exit 3")).build() else {
         panic!("built");
     };
     assert!(matches!(error, BuildError::Server(_)), "{error}");

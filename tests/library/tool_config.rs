@@ -59,6 +59,6 @@ fn mistakes_in_code_are_errors() {
         panic!("no error");
     };
     let error = errors.diagnostics()[0].to_string();
-    assert!(error.starts_with("Builder::tool_config:2:"), "{error}");
+    assert!(error.starts_with("Builder::tool_config:3:8:"), "{error}");
     assert!(error.contains("does not exist"), "{error}");
 }

@@ -105,3 +105,28 @@ fn the_vendored_sdk_has_the_same_dependencies() {
         assert_eq!(vendored["package"][key].as_str(), package[key].as_str(), "{key}");
     }
 }
+
+/// Projects in Go and C have the contract and the parts of WASI that they use.
+#[test]
+fn templates_have_the_wit_of_the_contract() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).unwrap();
+    // Without comments and spaces.
+    let plain = |text: &str| {
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let text: String = lines.flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
+        text.replace('%', "").to_ascii_lowercase()
+    };
+    for language in ["go", "c"] {
+        let own = |path: &str| read(&format!("templates/{language}/wit/deps/{path}"));
+        assert_eq!(own("kitbag-tool/tool.wit"), read("wit/tool.wit"), "{language}");
+        for (part, whole) in [("wasi-http/http.wit", "wasi-http"), ("wasi-io/io.wit", "wasi-io")] {
+            let whole = plain(&read(&format!("sdk/wit/{whole}/package.wit")));
+            // A part uses fewer types of other interfaces.
+            for line in own(part).lines().filter(|line| !line.trim().starts_with("use ")) {
+                let line = plain(line);
+                let is_there = whole.contains(line.trim_end_matches(','));
+                assert!(is_there, "templates/{language}/wit/deps/{part}: {line}");
+            }
+        }
+    }
+}

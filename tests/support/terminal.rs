@@ -39,6 +39,12 @@ impl Terminal {
         Self::open(command, "", Some(size), true)
     }
 
+    /// Starts a command whose input, output and errors are on a terminal that wraps no line.
+    pub(crate) fn wide_with_output(command: Command) -> Self {
+        let size = nix::pty::Winsize { ws_row: 60, ws_col: 1000, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::open(command, "", Some(size), true)
+    }
+
     fn open(
         mut command: Command,
         before: &str,

@@ -23,12 +23,6 @@ use crate::sys::path_of;
 /// flushed for new code, which wasmtime does only for code that it copied.
 const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 
-/// The size above which native code is compressed, in bytes.
-///
-/// The two largest components would add 16 MB to the binary. Smaller code is used without a copy:
-/// decompressing that of `learn` takes 1.5 ms, as long as starting a process.
-const LARGE: usize = 8 << 20;
-
 /// The distance in which equal bytes are found, as a power of two: that of native code and component.
 const WINDOW_LOG: u32 = 27;
 
@@ -78,7 +72,7 @@ pub struct EmbeddedArtifact {
     component: &'static [u8],
 }
 
-/// The native code of an embedded component, as returned by [`EmbeddedArtifact::pack_native`].
+/// The native code of an embedded component, which may be packed.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeCode(&'static [u8]);
 
@@ -105,26 +99,17 @@ impl EmbeddedArtifact {
         Ok(packed)
     }
 
-    /// Compresses large native code, and returns smaller code unchanged.
-    ///
-    /// # Errors
-    ///
-    /// See [`pack`](Self::pack).
-    pub fn pack_native(native: Vec<u8>, level: i32) -> io::Result<Vec<u8>> {
-        if native.len() < LARGE { Ok(native) } else { Self::pack(&native, &[], level) }
-    }
-
-    /// Creates an embedded component from the results of [`pack`](Self::pack) and
-    /// [`pack_native`](Self::pack_native).
+    /// Creates an embedded component from the results of [`pack`](Self::pack). Native code may
+    /// be packed, without a prefix.
     ///
     /// If `native` is empty, the component is compiled at its first use like a file, and
     /// cached.
     ///
     /// # Safety
     ///
-    /// `native` must be the unchanged result of [`pack_native`](Self::pack_native) for the result
-    /// of [`precompile`] in this version of kitbag for that component, and must start at a page
-    /// boundary. It is native code, which runs without further checks.
+    /// `native` must be the unchanged result of [`precompile`] in this version of kitbag for that
+    /// component, or of [`pack`](Self::pack) for that result, and must start at a page boundary. It
+    /// is native code, which runs without further checks.
     ///
     /// [`precompile`]: fn@crate::precompile
     #[expect(unsafe_code, reason = "the caller vouches for native code")]

@@ -29,14 +29,12 @@ struct EmbeddedTool {
 impl EmbeddedComponent {
     /// Reads the tools of a component from its section `kitbag:describe`, without running it.
     ///
-    /// `native` is the file with the result of [`EmbeddedArtifact::pack_native`], and `packed` the
+    /// `native` is the file with the native code, which may be packed, and `packed` the
     /// file of the packed component.
     ///
     /// # Errors
     ///
     /// The section is missing or malformed, or the component cannot be built in.
-    ///
-    /// [`EmbeddedArtifact::pack_native`]: crate::EmbeddedArtifact::pack_native
     pub fn read(
         name: &str,
         component: &[u8],

@@ -53,6 +53,6 @@ pub use limits::{COMPONENT_BYTES, INSTANCES, STACK_BYTES};
 pub use load_error::{InvalidComponent, LoadError};
 pub use metering::Metering;
 pub use model::Model;
-pub use section::{ACT_MANIFEST, described as described_section};
+pub use section::{ACT_MANIFEST, act_skill, described as described_section};
 pub use translate::{CORE_OUTPUT, PLUGIN_KERNEL, PLUGIN_USER, SKILL_HOST, demangle};
 pub use wait::{Compiling, Patient, Wait, Waiter};

@@ -11,6 +11,9 @@ const NAME: &str = "kitbag:describe";
 /// The name of the section with the manifest of a component for ACT.
 pub const ACT_MANIFEST: &str = "act:component";
 
+/// The name of the section with the skill of a component for ACT.
+const ACT_SKILL: &str = "act:skill";
+
 /// Reads the section of a component. `None` if it has none, or if the component is malformed, which
 /// another check reports.
 ///
@@ -67,6 +70,19 @@ pub(crate) fn act_manifest(component: &[u8]) -> Option<Vec<u8>> {
         }
     })?;
     found.map(<[u8]>::to_owned)
+}
+
+/// Returns the data of the section `act:skill`, the skill of a component for ACT as a tar archive. The
+/// first of several sections takes effect, as in ACT itself.
+pub fn act_skill(component: &[u8]) -> Option<&[u8]> {
+    let mut found = None;
+    custom_sections(component, |within, name, data| {
+        use Encoding::{Component, Module};
+        if name == ACT_SKILL && matches!(within, [Component] | [Component, Module]) {
+            found.get_or_insert(data);
+        }
+    })?;
+    found
 }
 
 /// Calls `visit` with the name and data of each custom section and its enclosing items, outermost
@@ -183,6 +199,15 @@ mod tests {
         }
         let inner = r#"(component (core module (@custom "version" "9")))"#;
         assert_eq!(version(&component(inner, &[])), None);
+    }
+
+    #[test]
+    fn the_first_act_skill_is_read() {
+        let sections = [section("act:skill", b"one"), section("act:skill", b"two")];
+        assert_eq!(act_skill(&component("(component)", &sections)), Some(&b"one"[..]));
+        assert_eq!(act_skill(&component("(component)", &[])), None);
+        let nested = r#"(component (component (core module (@custom "act:skill" "in"))))"#;
+        assert_eq!(act_skill(&component(nested, &[])), None);
     }
 
     #[test]

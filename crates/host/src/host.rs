@@ -2,15 +2,15 @@
 
 use std::cell::{Cell, LazyCell};
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use kitbag_base::{ByteSize, ContentDigest};
 use kitbag_contract::{Limits, Outcome};
 use kitbag_engine::{
     Content as _, DescribeResult, DiskCache, Engines, Key, Lane, LoadError, Metering, Model,
-    Omission, OpenComponent, check_pins, config, config_of, described_section, digest_of_bytes,
-    lane_of, omissions_of,
+    Omission, OpenComponent, act_skill, check_pins, config, config_of, described_section,
+    digest_of_bytes, lane_of, omissions_of,
 };
 use kitbag_http::{Account, Client, ClientOptions};
 use tokio::runtime::Handle;
@@ -30,8 +30,9 @@ use crate::error::CallError;
 use crate::lanes::Entry;
 use crate::pool::pool;
 use crate::schedule::blocking::{block_on, in_own_runtime, set_outer_runtime};
-use crate::schedule::budget::{MemoryBudget, Reservation, ServerMemory};
+use crate::schedule::budget::{MemoryBudget, Reservation};
 use crate::schedule::queue::{Concurrency, Permit, Queue, processors};
+use crate::schedule::server_memory::ServerMemory;
 use crate::schedule::threads::Threads;
 use crate::schedule::timer::{Cancellation, Timer};
 
@@ -202,6 +203,30 @@ impl Host {
     /// Returns the exported functions of a component that are not tools, without compiling it.
     pub fn omissions(&self, source: &ComponentSource) -> Vec<Omission> {
         content(source).map(|bytes| omissions_of(&bytes)).unwrap_or_default()
+    }
+
+    /// Returns the skill in a component for ACT, as a tar archive. `None` if it has none, or cannot be
+    /// read. Compiles nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] if the component is not the required one.
+    pub fn act_skill(&self, source: &ComponentSource) -> Result<Option<Vec<u8>>, LoadError> {
+        let Some(content) = content(source) else { return Ok(None) };
+        let Some(skill) = act_skill(&content) else { return Ok(None) };
+        if lane_of(&content) != Some(Lane::Act) {
+            return Ok(None);
+        }
+        if is_pinned(source) {
+            check(source, digest_of_bytes(&content))?;
+        }
+        Ok(Some(skill.to_vec()))
+    }
+
+    /// Returns the private directory of the cache, which is created if necessary. `None`: there is
+    /// no cache, or its directory is not private.
+    pub fn cache_path(&self) -> Option<&Path> {
+        self.0.options.cache.as_ref()?.private_path().ok()
     }
 
     /// Returns the cached description of the component with this digest.

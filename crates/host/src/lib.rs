@@ -52,8 +52,9 @@ pub use kitbag_http::{
 #[cfg(feature = "storage")]
 pub use kitbag_state::storage::{QuotaExceeded, Storage, StorageError, Usage as StorageUsage};
 pub use lanes::act::act_manifest;
-pub use schedule::budget::{MemoryBudget, Reservation, ServerMemory};
+pub use schedule::budget::{MemoryBudget, Reservation};
 pub use schedule::queue::{CALL_DEPTH, Concurrency, Permit};
+pub use schedule::server_memory::ServerMemory;
 pub use schedule::state_pool::{NoRoom, StatePool};
 pub use schedule::timer::Cancellation;
 pub use sys::lower_thread_priority;

@@ -162,6 +162,131 @@ impl ServerName {
     }
 }
 
+impl ServerProcess {
+    /// Creates a process with all of the user's rights. A program without a slash is found through
+    /// `PATH`; the directory is absolute.
+    ///
+    /// ```
+    /// use kitbag_policy::server::{Confinement, ServerProcess, ServerValue};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let process = ServerProcess::new("mcp-server-sqlite", "/srv/app")
+    ///     .arguments(["--db-path", "app.db"])
+    ///     .variable("LOG_LEVEL".parse()?, ServerValue::Text("warn".into()))
+    ///     .confine(Confinement::default().write("/srv/app/app.db"));
+    /// assert_eq!(process.command, ["mcp-server-sqlite", "--db-path", "app.db"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(program: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            command: vec![program.into()],
+            directory: directory.into(),
+            environment: Vec::new(),
+            confine: None,
+        }
+    }
+
+    /// Adds arguments of the program.
+    #[must_use]
+    pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.command.extend(arguments.into_iter().map(A::into));
+        self
+    }
+
+    /// Adds a variable to the environment.
+    #[must_use]
+    pub fn variable(mut self, name: VariableName, value: ServerValue) -> Self {
+        self.environment.push(ServerVariable { name, value });
+        self
+    }
+
+    /// Confines the process.
+    #[must_use]
+    pub fn confine(mut self, confinement: Confinement) -> Self {
+        self.confine = Some(confinement);
+        self
+    }
+}
+
+impl Confinement {
+    /// Lets the process read a file or directory. The path is absolute and canonical.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Lets the process read and write a file or directory. The path is absolute and canonical.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Lets the process use the network.
+    #[must_use]
+    pub fn network(mut self) -> Self {
+        self.network = true;
+        self
+    }
+
+    /// Limits the memory of each process.
+    #[must_use]
+    pub fn memory(mut self, most: ByteSize) -> Self {
+        self.memory = Some(most);
+        self
+    }
+
+    /// Limits the number of processes and threads.
+    #[must_use]
+    pub fn processes(mut self, most: u32) -> Self {
+        self.processes = Some(most);
+        self
+    }
+}
+
+impl RemoteServer {
+    /// Creates a server with the URL of its MCP endpoint, without a secret. Its host must have a
+    /// public address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), secret: None, headers: Vec::new(), addresses: Vec::new() }
+    }
+
+    /// Adds a secret to each request, by the placement of the secret.
+    #[must_use]
+    pub fn secret(mut self, name: SecretName) -> Self {
+        self.secret = Some(name);
+        self
+    }
+
+    /// Adds a header to each request. The value must not be secret.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Permits addresses of the host in this block, in addition to public addresses.
+    #[must_use]
+    pub fn addresses(mut self, block: Block) -> Self {
+        self.addresses.push(block);
+        self
+    }
+}
+
+impl From<ServerProcess> for ServerAddress {
+    fn from(process: ServerProcess) -> Self {
+        Self::Process(process)
+    }
+}
+
+impl From<RemoteServer> for ServerAddress {
+    fn from(remote: RemoteServer) -> Self {
+        Self::Remote(remote)
+    }
+}
+
 impl ServerAddress {
     /// Returns whether the server is a process that has all of the user's rights.
     pub fn has_all_rights(&self) -> bool {

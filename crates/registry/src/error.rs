@@ -18,12 +18,22 @@ pub enum RegistryError {
     },
     /// The registry is on this machine or in a private network, and no configuration names it.
     #[error(
-        "`{host}` is on this machine or in a private network, or redirects there; if you trust it, \
-         write `private = true` into `[registries.\"{host}\"]` of your user config"
+        "`{host}` is on this machine or in a private network; if you trust it, write \
+         `private = true` into `[registries.\"{host}\"]` of your user config"
     )]
     Private {
         /// The registry.
         host: String,
+    },
+    /// The registry redirects to a server that must not be used.
+    #[error("`{url}` redirects to `{target}`, {reason}")]
+    Redirect {
+        /// The URL.
+        url: String,
+        /// The URL of the other server, without its query.
+        target: String,
+        /// The reason, and the setting that allows the server if there is one.
+        reason: String,
     },
     /// The registry has no such content.
     #[error("`{url}` does not exist{details}")]
@@ -98,9 +108,6 @@ impl RegistryError {
         match source {
             RequestError::Refused(refusal) if refusal.kind == RefusalKind::Address => {
                 Self::Private { host: host.to_owned() }
-            }
-            RequestError::Refused(refusal) if refusal.kind == RefusalKind::Size => {
-                Self::Size { url: url.to_owned(), problem: refusal.reason }
             }
             source => Self::Request { url: url.to_owned(), source: Box::new(source) },
         }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::error::RegistryError;
 use crate::reference::{OciReference, ReferenceError, is_tag};
-use crate::registry::Access;
 use crate::web::Web;
 
 /// The largest description of a registry.
@@ -107,7 +106,6 @@ impl Web {
         &self,
         package: &PackageName,
         registries: &PackageRegistries,
-        access: &dyn Fn(&str) -> Access,
     ) -> Result<PackageSource, RegistryError> {
         let namespace = &package.namespace;
         let host = registries.host(namespace).ok_or_else(|| {
@@ -117,7 +115,7 @@ impl Web {
             );
             RegistryError::invalid(package.to_string(), problem)
         })?;
-        let access = access(host);
+        let access = self.access(host);
         let url = format!("{}://{host}/.well-known/wasm-pkg/registry.json", access.scheme());
         let answer = self.get(&url, host, access, METADATA_BYTES)?.success(host)?;
         let metadata: Metadata = serde_json::from_slice(&answer.body)

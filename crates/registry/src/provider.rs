@@ -1,7 +1,10 @@
 //! Cryptography for `sigstore-verify`, by `ring`.
 //!
-//! Signatures of precomputed digests cannot be verified with it. Sigstore has them only in bundles
-//! of plain messages, which are not attached to artifacts in registries.
+//! `ring` verifies signatures of messages, but not of digests, which `sigstore-verify` computes for
+//! bundles of messages. The message is remembered while its bundles are verified: a signature of a
+//! digest is valid if the message has the digest, and the signature is valid for the message.
+
+use std::cell::RefCell;
 
 use ring::digest::{self, Context};
 use ring::rand::SystemRandom;
@@ -14,10 +17,29 @@ use sigstore_verify::types::HashAlgorithm;
 
 type Result<T> = std::result::Result<T, Error>;
 
+thread_local! {
+    /// The message whose bundles this thread verifies.
+    static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Registers the cryptography for the process.
 pub(crate) fn install() {
     // An error means that it is registered already.
     let _ = install_default_provider(&Ring);
+}
+
+/// Remembers a message until the returned value is dropped.
+pub(crate) fn remember(message: &[u8]) -> Remembered {
+    MESSAGE.replace(message.to_vec());
+    Remembered
+}
+
+pub(crate) struct Remembered;
+
+impl Drop for Remembered {
+    fn drop(&mut self) {
+        MESSAGE.take();
+    }
 }
 
 #[derive(Debug)]
@@ -53,13 +75,25 @@ impl CryptoProvider for Ring {
 
     fn verify_prehashed(
         &self,
-        _scheme: SigningScheme,
-        _key: &[u8],
-        _digest: &[u8],
-        _signature: &[u8],
+        scheme: SigningScheme,
+        key: &[u8],
+        digest: &[u8],
+        signature: &[u8],
     ) -> Result<()> {
-        let what = "a signature of a message instead of a statement about the artifact";
-        Err(Error::UnsupportedAlgorithm(what.to_owned()))
+        MESSAGE.with_borrow(|message| {
+            let of_message = match scheme.hash_algorithm() {
+                Some(algorithm) => {
+                    let mut hash = self.hash(algorithm)?;
+                    hash.update(message);
+                    hash.finalize()
+                }
+                None => return Err(Error::UnsupportedAlgorithm(scheme.name().to_owned())),
+            };
+            if of_message != digest {
+                return Err(Error::Verification("the digest is not of the artifact".to_owned()));
+            }
+            self.verify_raw(scheme, key, message, signature)
+        })
     }
 
     fn key_pair_from_pkcs8_der(&self, pkcs8: &[u8]) -> Result<Box<dyn SigningKeyPair>> {

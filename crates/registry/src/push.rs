@@ -21,7 +21,7 @@ pub(crate) const CHUNK_BYTES: usize = 16 << 20;
 pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// The media type of indexes.
-const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+pub(crate) const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
 /// The media type of an empty configuration.
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
@@ -173,13 +173,11 @@ impl Registry<'_> {
             headers: Vec::new(),
             body: None,
             limit: ANSWER_BYTES,
-            follows: false,
         };
-        match self.send(head)?.status {
-            StatusCode::OK => return Ok(()),
-            // A registry may redirect to the server that stores the blob.
-            status if status.is_redirection() => return Ok(()),
-            _ => {}
+        let answer = self.send(head)?;
+        // A registry may redirect to the server that stores the blob.
+        if answer.status == StatusCode::OK || answer.is_redirect() {
+            return Ok(());
         }
         let start = self.url("blobs/uploads/");
         let answer = self.change("POST", &start, Vec::new(), Bytes::new())?.success(&self.host)?;
@@ -226,7 +224,7 @@ impl Registry<'_> {
         body: Bytes,
     ) -> Result<Answer, RegistryError> {
         let (body, limit) = (Some(body), ANSWER_BYTES);
-        self.send(Outgoing { method, url, headers, body, limit, follows: false })
+        self.send(Outgoing { method, url, headers, body, limit })
     }
 }
 

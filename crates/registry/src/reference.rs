@@ -67,7 +67,11 @@ pub enum ReferenceError {
     )]
     Repository(String),
     /// The tag is not valid.
-    #[error("`{}` is not a tag: use at most {TAG_BYTES} letters, digits, `_`, `.` and `-`", shown(.0))]
+    #[error(
+        "`{}` is not a tag: use at most {TAG_BYTES} letters, digits, `_`, `.` and `-`{}",
+        shown(.0),
+        if .0.contains('+') { "; registries have `_` instead of the `+` of a version" } else { "" }
+    )]
     Tag(String),
     /// The digest is not valid.
     #[error("`{}`: {source}", shown(text))]
@@ -312,6 +316,7 @@ mod tests {
         check("oci://ghcr.io/org//tool:1", "is not a repository");
         check("oci://ghcr.io/org/to%2Fol:1", "is not a repository");
         check("oci://ghcr.io/org/tool:a/b", "is not a tag");
+        check("oci://ghcr.io/org/tool:1.0.0+build", "`_` instead of the `+` of a version");
         check("oci://ghcr.io/org/tool@sha512:ab", "a digest must be");
         check("http://example.com/tool.wasm", "is not an `https` URL");
         check("https://example.com/tool.wasm", "has no digest");

@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use http::StatusCode;
 use kitbag_base::ByteSize;
-use url::Url;
 
 use crate::credentials::Credentials;
 use crate::digest::Sha256Digest;
@@ -57,7 +56,8 @@ pub struct Registry<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) url: String,
-    pub(crate) media_type: Option<String>,
+    /// The value of the header field.
+    media_type: Option<String>,
     pub(crate) bytes: Bytes,
     pub(crate) digest: Sha256Digest,
 }
@@ -75,12 +75,7 @@ impl Access {
 
 impl<'a> Registry<'a> {
     /// Returns a repository. Nothing is sent.
-    pub fn new(
-        web: &'a Web,
-        reference: &OciReference,
-        access: Access,
-        credentials: Option<Credentials>,
-    ) -> Self {
+    pub fn new(web: &'a Web, reference: &OciReference, credentials: Option<Credentials>) -> Self {
         let host = match &*reference.host {
             host if host == DOCKER_HUB.0 => DOCKER_HUB.1,
             host => host,
@@ -89,7 +84,7 @@ impl<'a> Registry<'a> {
             web,
             host: host.to_owned(),
             repository: reference.repository.clone(),
-            access,
+            access: web.access(&reference.name()),
             credentials,
             authorization: RefCell::default(),
         }
@@ -104,23 +99,12 @@ impl<'a> Registry<'a> {
         let text = digest.map(|digest| digest.to_string());
         let reference = text.as_deref().or(tag).unwrap_or("latest");
         let url = self.url(&format!("manifests/{reference}"));
-        let accept = vec![("accept", MANIFEST_TYPES.to_owned())];
-        let outgoing = Outgoing {
-            method: "GET",
-            url: &url,
-            headers: accept,
-            body: None,
-            limit: MANIFEST_BYTES,
-            follows: false,
-        };
-        let answer = self.send(outgoing)?.success(&self.host)?;
-        let media_type = answer.header("content-type").map(str::to_owned);
+        let answer = self.get(&url, Some(MANIFEST_TYPES), MANIFEST_BYTES)?.success(&self.host)?;
         let declared = answer.header("docker-content-digest").and_then(|it| it.parse().ok());
         for expected in [digest, declared].into_iter().flatten() {
             check_digest(&answer, expected)?;
         }
-        let Answer { url, body: bytes, digest, .. } = answer;
-        Ok(Content { url, media_type, bytes, digest })
+        Ok(answer.into())
     }
 
     /// Reads a blob of exactly this size and digest.
@@ -136,15 +120,7 @@ impl<'a> Registry<'a> {
             let problem = format!("has {size}, but may have at most {limit}");
             return Err(RegistryError::Size { url, problem });
         }
-        let outgoing = Outgoing {
-            method: "GET",
-            url: &url,
-            headers: Vec::new(),
-            body: None,
-            limit: size,
-            follows: false,
-        };
-        let answer = self.send(outgoing)?.success(&self.host)?;
+        let answer = self.get(&url, None, size)?.success(&self.host)?;
         if answer.body.len() as u64 != size {
             let problem =
                 format!("has {} bytes, but its manifest declares {size}", answer.body.len());
@@ -154,12 +130,26 @@ impl<'a> Registry<'a> {
         Ok(answer.body)
     }
 
+    /// Reads something, and follows redirects. Credentials are sent to the registry only: a redirect
+    /// is followed without them, and its target cannot ask for them.
+    pub(crate) fn get(
+        &self,
+        url: &str,
+        accept: Option<&str>,
+        limit: u64,
+    ) -> Result<Answer, RegistryError> {
+        let headers = Vec::from_iter(accept.map(|types| ("accept", types.to_owned())));
+        let outgoing = Outgoing { method: "GET", url, headers, body: None, limit };
+        let answer = self.send(outgoing.clone())?;
+        self.web.follow(answer, &outgoing)
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}://{}/v2/{}/{path}", self.access.scheme(), self.host, self.repository)
     }
 
-    /// Sends a request, after authentication if the registry requires it. Credentials are sent to
-    /// the registry only: a redirect is followed without them, and its target cannot ask for them.
+    /// Sends a request, after authentication if the registry requires it. The answer may be a
+    /// redirect.
     pub(crate) fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, RegistryError> {
         let with = |authorization: Option<String>| {
             let mut outgoing = outgoing.clone();
@@ -167,25 +157,35 @@ impl<'a> Registry<'a> {
             self.web.send(outgoing, &self.host, self.access)
         };
         let known = self.authorization.borrow().clone();
-        let mut answer = with(known)?;
-        if answer.status == StatusCode::UNAUTHORIZED
-            && let Some(value) = token::authorize(self, &answer, self.credentials.as_ref())?
-        {
-            answer = with(Some(value.clone()))?;
-            if answer.status != StatusCode::UNAUTHORIZED {
-                *self.authorization.borrow_mut() = Some(value);
-            }
-        }
-        if !answer.status.is_redirection() || outgoing.method != "GET" {
+        let answer = with(known)?;
+        if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        let invalid =
-            || RegistryError::invalid(outgoing.url, "it redirects to something that is not a URL");
-        let location = answer.header("location").ok_or_else(invalid)?;
-        let base = Url::parse(outgoing.url).map_err(|_| invalid())?;
-        let target: String = base.join(location).map_err(|_| invalid())?.into();
-        let outgoing = Outgoing { url: &target, follows: true, ..outgoing };
-        self.web.send(outgoing, &self.host, self.access)
+        let credentials = self.credentials.as_ref();
+        let Some(value) = token::authorize(self, outgoing.method, &answer, credentials)? else {
+            return Ok(answer);
+        };
+        let answer = with(Some(value.clone()))?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            *self.authorization.borrow_mut() = Some(value);
+        }
+        Ok(answer)
+    }
+}
+
+impl Content {
+    /// Returns the media type of the header field in lower case, without parameters.
+    pub(crate) fn media_type(&self) -> Option<String> {
+        let name = self.media_type.as_ref()?.split(';').next()?;
+        Some(name.trim().to_ascii_lowercase())
+    }
+}
+
+impl From<Answer> for Content {
+    fn from(answer: Answer) -> Self {
+        let media_type = answer.header("content-type").map(str::to_owned);
+        let Answer { url, body: bytes, digest, .. } = answer;
+        Self { url, media_type, bytes, digest }
     }
 }
 

@@ -20,7 +20,7 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rmcp::transport::{DynamicTransportError, IntoTransport, Transport};
 use tokio::runtime::Handle;
@@ -29,9 +29,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{
-    BoundedLines, BrokerClient, Changes, Failure, Guard, Handler, Redaction, Router, grant,
+    BoundedLines, BrokerClient, Changes, ClientError, Failure, Guard, Handler, Redaction, Router,
+    grant,
 };
-use crate::error::ServerError;
+use crate::error::{ServerError, StartFailure};
 use crate::items::{self, ServerItems};
 use crate::listing::{self, Listing};
 use crate::pool::Means;
@@ -150,13 +151,13 @@ impl Lease {
                 self.0.ended().await
             }
             ServiceError::TransportSend(error) => {
-                let reason = redaction.text(transport_reason(&error));
-                // The sign-in ended, or has too few scopes.
-                if let Some(reason) = reason.strip_prefix("it ") {
-                    let (server, reason) = (server.clone(), reason.to_owned());
-                    return ServerError::Protocol { server, reason };
+                match transport_failure(&error).map(|reason| redaction.text(reason)) {
+                    // The sign-in ended, or has too few scopes.
+                    StartFailure::SignIn(reason) => {
+                        return ServerError::SignIn { server: server.clone(), reason };
+                    }
+                    StartFailure::Other(reason) => format!("it cannot be reached: {reason}"),
                 }
-                format!("it cannot be reached: {reason}")
             }
             error => redaction.text(error.to_string()),
         };
@@ -176,26 +177,26 @@ impl Drop for Lease {
 /// # Errors
 ///
 /// The reason, for a person.
-pub(crate) async fn start(target: &ServerTarget, means: &Means) -> Result<Started, String> {
+pub(crate) async fn start(target: &ServerTarget, means: &Means) -> Result<Started, StartFailure> {
     match timeout(START, start_in_any_era(target, means)).await {
         Ok(started) => started,
-        Err(_) => Err(format!("it did not start within {} seconds", START.as_secs())),
+        Err(_) => Err(format!("it did not start within {} seconds", START.as_secs()).into()),
     }
 }
 
 /// Starts a server in the era that it spoke before. If it now speaks the other one, it is started
 /// once more.
-async fn start_in_any_era(target: &ServerTarget, means: &Means) -> Result<Started, String> {
+async fn start_in_any_era(target: &ServerTarget, means: &Means) -> Result<Started, StartFailure> {
     match start_in(target, means, target.era).await {
         Err(Unstarted { is_of_era: true, .. }) if target.era.is_some() => {
-            start_in(target, means, None).await.map_err(|error| error.reason)
+            start_in(target, means, None).await.map_err(|error| error.failure)
         }
-        started => started.map_err(|error| error.reason),
+        started => started.map_err(|error| error.failure),
     }
 }
 
 struct Unstarted {
-    reason: String,
+    failure: StartFailure,
     /// True if the server may speak the other era.
     is_of_era: bool,
 }
@@ -205,7 +206,7 @@ async fn start_in(
     means: &Means,
     era: Option<Era>,
 ) -> Result<Started, Unstarted> {
-    let plain = |reason: String| Unstarted { reason, is_of_era: false };
+    let plain = |reason: String| Unstarted { failure: reason.into(), is_of_era: false };
     match &*target.address {
         ServerAddress::Process(process) => {
             let (link, redaction) = start_process(target, process, means).map_err(plain)?;
@@ -305,15 +306,16 @@ async fn serve<T: Transport<RoleClient> + 'static>(
         Ok(service) => service,
         Err(error) => {
             let reason = unstarted(&error, process.as_deref_mut(), &failure).await;
+            let reason = reason.map(|reason| redaction.text(reason));
             if let Some(mut process) = process {
                 process.end().await;
             }
             let is_of_era = failure.get().is_none() && is_of_era(&error);
-            return Err(Unstarted { reason: redaction.text(reason), is_of_era });
+            return Err(Unstarted { failure: reason, is_of_era });
         }
     };
     let peer = service.peer().clone();
-    let plain = |reason: String| Unstarted { reason, is_of_era: false };
+    let plain = |reason: String| Unstarted { failure: reason.into(), is_of_era: false };
     let info = peer.peer_info().ok_or_else(|| plain("it sent no information".into()))?;
     let has_tools = info.capabilities.tools.is_some();
     let tools = match has_tools {
@@ -380,20 +382,23 @@ async fn unstarted(
     error: &ClientInitializeError,
     process: Option<&mut (dyn RunningProcess + 'static)>,
     failure: &Failure,
-) -> String {
+) -> StartFailure {
     let reason = match (failure.get(), error) {
-        (Some(failure), _) => format!("it {failure}"),
+        (Some(failure), _) => format!("it {failure}").into(),
         (None, error) => shaken(error),
     };
-    ending(reason, process).await
+    match reason {
+        StartFailure::Other(reason) => ending(reason, process).await.into(),
+        sign_in => sign_in,
+    }
 }
 
 /// Returns why a handshake failed.
-fn shaken(error: &ClientInitializeError) -> String {
-    match error {
+fn shaken(error: &ClientInitializeError) -> StartFailure {
+    let reason = match error {
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
-        ClientInitializeError::TransportError { error, .. } => transport_reason(error),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => shaken(fallback),
+        ClientInitializeError::TransportError { error, .. } => return transport_failure(error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return shaken(fallback),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
             "it answered the handshake with another result".to_owned()
@@ -402,20 +407,30 @@ fn shaken(error: &ClientInitializeError) -> String {
             format!("it refused the handshake: {}", error.message)
         }
         error => error.to_string(),
-    }
+    };
+    reason.into()
 }
 
 /// Returns the innermost reason why a message was not sent.
-fn transport_reason(error: &DynamicTransportError) -> String {
+fn transport_failure(error: &DynamicTransportError) -> StartFailure {
     let mut innermost: &(dyn std::error::Error + 'static) = &*error.error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+    loop {
+        if let Some(StreamableHttpError::Client(ClientError::SignIn(reason))) =
+            innermost.downcast_ref::<StreamableHttpError<ClientError>>()
+        {
+            return StartFailure::SignIn(reason.clone());
+        }
+        match innermost.source() {
+            Some(source) => innermost = source,
+            None => break,
+        }
     }
     let text = innermost.to_string();
     // The text of rmcp's error around the one of a request, or around ours.
     let own =
-        text.strip_prefix("unexpected server response: ").filter(|own| own.starts_with("it "));
-    own.or(text.strip_prefix("Client error: ")).map_or(text.clone(), str::to_owned)
+        text.strip_prefix("unexpected server response: ").filter(|own| own.starts_with("its "));
+    let text = own.or(text.strip_prefix("Client error: ")).unwrap_or(&text);
+    text.to_owned().into()
 }
 
 /// Adds the exit status of a process and its last errors to a reason.

@@ -17,6 +17,14 @@ pub enum ServerError {
         /// The reason, with the end of the server's standard error.
         reason: String,
     },
+    /// A person has to sign in to the server.
+    #[error("the server `{server}` {reason}")]
+    SignIn {
+        /// The server.
+        server: ServerName,
+        /// The requirement, as a verb phrase with the command.
+        reason: String,
+    },
     /// The server failed recently, and is not started again yet.
     #[error(
         "the server `{server}` failed: {reason}; it is started again in {}",
@@ -78,6 +86,39 @@ pub enum ServerError {
         /// Its action, as a verb phrase.
         reason: String,
     },
+}
+
+/// Why a server did not start, or a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StartFailure {
+    /// A person has to sign in. A verb phrase with the command.
+    SignIn(String),
+    /// Another reason, as a sentence about the server.
+    Other(String),
+}
+
+impl StartFailure {
+    /// Returns the error of a start.
+    pub(crate) fn of_start(self, server: ServerName) -> ServerError {
+        match self {
+            Self::SignIn(reason) => ServerError::SignIn { server, reason },
+            Self::Other(reason) => ServerError::Start { server, reason },
+        }
+    }
+
+    /// Changes the text.
+    pub(crate) fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::SignIn(reason) => Self::SignIn(change(reason)),
+            Self::Other(reason) => Self::Other(change(reason)),
+        }
+    }
+}
+
+impl From<String> for StartFailure {
+    fn from(reason: String) -> Self {
+        Self::Other(reason)
+    }
 }
 
 impl ServerError {

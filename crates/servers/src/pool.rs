@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::connection::{self, Connection, Lease};
-use crate::error::ServerError;
+use crate::error::{ServerError, StartFailure};
 use crate::items::{ServerChange, ServerItems};
 use crate::listing::Listing;
 use crate::sign_in::SignInStore;
@@ -78,7 +78,7 @@ enum Phase {
     #[default]
     Stopped,
     Starting,
-    Failed(String),
+    Failed(StartFailure),
     Running(Arc<Connection>),
 }
 
@@ -205,9 +205,7 @@ impl Servers {
                     Some(lease) => return Ok(lease),
                     None => slot.begin(target, &self.0.means)?,
                 },
-                Phase::Failed(reason) => {
-                    return Err(ServerError::Start { server: target.name.clone(), reason });
-                }
+                Phase::Failed(failure) => return Err(failure.of_start(target.name.clone())),
                 Phase::Stopped | Phase::Starting => slot.begin(target, &self.0.means)?,
             }
         }
@@ -310,7 +308,7 @@ impl Slot {
             Ok(thread) => {
                 *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
             }
-            Err(error) => self.failed(format!("no thread: {error}"), now),
+            Err(error) => self.failed(format!("no thread: {error}").into(), now),
         }
         Ok(())
     }
@@ -321,16 +319,16 @@ impl Slot {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
-            Err(error) => return self.failed(error.to_string(), begun),
+            Err(error) => return self.failed(error.to_string().into(), begun),
         };
         runtime.block_on(async {
             let started = tokio::select! {
                 started = connection::start(target, means) => started,
-                () = self.stop.cancelled() => Err("kitbag ended it".to_owned()),
+                () = self.stop.cancelled() => Err("kitbag ended it".to_owned().into()),
             };
             let started = match started {
                 Ok(started) => started,
-                Err(reason) => return self.failed(reason, begun),
+                Err(failure) => return self.failed(failure, begun),
             };
             let connection = Arc::clone(&started.connection);
             self.state.send_modify(|state| {
@@ -402,10 +400,13 @@ impl Slot {
         self.listener.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn failed(&self, reason: String, begun: Instant) {
+    fn failed(&self, failure: StartFailure, begun: Instant) {
         self.state.send_modify(|state| {
-            state.backoff.failed(reason.clone(), begun.elapsed(), Instant::now());
-            state.phase = Phase::Failed(reason);
+            // A server that requires a sign-in has not failed, and is called again after it.
+            if let StartFailure::Other(reason) = &failure {
+                state.backoff.failed(reason.clone(), begun.elapsed(), Instant::now());
+            }
+            state.phase = Phase::Failed(failure);
         });
     }
 }

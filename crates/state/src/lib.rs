@@ -1,4 +1,5 @@
-//! Kitbag's persistent data: trust records, rate counters, the audit log and the storage of tools.
+//! Kitbag's persistent data: trust records, rate counters, the audit log, the storage of tools, and
+//! the digests of indexes.
 //!
 //! All of it is in the user's state directory, outside every workspace. Each workspace has a part
 //! of its own, named by a hash of its canonical path ([`WorkspaceState`]). Directories are created
@@ -7,6 +8,8 @@
 
 pub mod audit;
 mod dirs;
+mod files;
+mod indexes;
 pub mod rates;
 #[cfg(feature = "storage")]
 pub mod storage;
@@ -14,3 +17,4 @@ pub mod trust;
 
 pub use dirs::{Lock, SharedState, StateError, WorkspaceState};
 use dirs::{check_file, open};
+pub use indexes::IndexPins;

@@ -1,6 +1,7 @@
 //! The tools in the binary, and the host's part of some of them.
 
 pub(crate) mod adapter;
+pub(crate) mod component_skills;
 mod eject;
 pub(crate) mod knowledge;
 mod knowledge_block;

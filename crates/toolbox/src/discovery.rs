@@ -3,10 +3,13 @@
 //! The ranking is BM25 over weighted fields: names, titles, descriptions and parameters. Words are
 //! split at the boundaries of identifiers and stemmed. A word of a query also matches its synonyms
 //! and, if no tool has it, the words that differ by a typing mistake, both with a lower weight.
+//!
+//! Tools whose names start with the same word, as those of one MCP server do, form a group. Words
+//! that many of them have, such as the name of a service, count for all of them.
 
 mod words;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -41,6 +44,12 @@ const NAME: f64 = 3.0;
 const TITLE: f64 = 2.0;
 const DESCRIPTION: f64 = 1.0;
 const PARAMETER: f64 = 0.4;
+const GROUP: f64 = 0.6;
+
+/// The share of the tools of a group that must have a word in their descriptions, so that the word
+/// counts for all of them, and the minimum number of tools in a group.
+const GROUP_SHARE: f64 = 0.25;
+const GROUP_TOOLS: usize = 4;
 
 /// The parameters of BM25: the saturation of repeated words, and the effect of the length.
 const SATURATION: f64 = 1.2;
@@ -66,7 +75,9 @@ impl SearchIndex {
     /// Creates an index. Hits are positions in `tools`.
     pub fn new<'a>(tools: impl IntoIterator<Item = SearchedTool<'a>>) -> Self {
         let mut index = Self::default();
-        for (at, tool) in tools.into_iter().enumerate() {
+        let tools: Vec<_> = tools.into_iter().collect();
+        let groups = groups(&tools);
+        for (at, tool) in tools.iter().enumerate() {
             let mut weights: BTreeMap<String, f64> = BTreeMap::new();
             let mut length = 0.0;
             let mut add = |text: &str, weight: f64| {
@@ -79,6 +90,11 @@ impl SearchIndex {
             add(tool.title.unwrap_or_default(), TITLE);
             add(tool.description.unwrap_or_default(), DESCRIPTION);
             parameters(tool.input_schema, SCHEMA_DEPTH, &mut |text| add(text, PARAMETER));
+            let group = group_of(tool.name).and_then(|group| groups.get(&group));
+            for word in group.into_iter().flatten() {
+                let weight = weights.entry(word.clone()).or_default();
+                *weight = weight.max(GROUP);
+            }
             for (word, weight) in weights {
                 index.postings.entry(word).or_default().push((at, weight));
             }
@@ -93,8 +109,8 @@ impl SearchIndex {
     /// Returns the positions of the best tools for a query, the best first. Tools of equal rank are
     /// in their original order. Empty if no word matches.
     pub fn search(&self, query: &str, limit: usize) -> Vec<usize> {
-        let mut asked: Vec<String> = Vec::new();
-        for word in words(query) {
+        let mut asked: Vec<Vec<String>> = Vec::new();
+        for word in Synonyms::get().query(query) {
             if !asked.contains(&word) && asked.len() < QUERY_WORDS {
                 asked.push(word);
             }
@@ -104,8 +120,11 @@ impl SearchIndex {
         // The words that match exactly, for the comparison with names.
         let mut known: Vec<String> = Vec::new();
         let mut total = 0.0;
-        for word in &asked {
-            let variants = self.variants(word);
+        for meanings in &asked {
+            let mut variants = Vec::new();
+            for word in meanings {
+                variants.extend(self.variants(word));
+            }
             known.extend(variants.iter().map(|(variant, _)| variant.clone()));
             let rarity = variants.first().map_or(0.0, |(variant, _)| self.rarity(variant));
             total += rarity;
@@ -223,6 +242,34 @@ impl SearchIndex {
     }
 }
 
+/// Returns the first word of a name, which names the group of a tool.
+fn group_of(name: &str) -> Option<String> {
+    let end = name.find(|c: char| !c.is_alphanumeric())?;
+    words(&name[..end]).next()
+}
+
+/// Returns the words that count for all tools of each group.
+fn groups(tools: &[SearchedTool<'_>]) -> HashMap<String, Vec<String>> {
+    let mut groups: HashMap<String, (usize, BTreeMap<String, usize>)> = HashMap::new();
+    for tool in tools {
+        let Some(group) = group_of(tool.name) else { continue };
+        let (count, with) = groups.entry(group).or_default();
+        *count += 1;
+        let found: BTreeSet<_> =
+            words(tool.description.unwrap_or_default()).take(TOOL_WORDS).collect();
+        for word in found {
+            *with.entry(word).or_default() += 1;
+        }
+    }
+    groups.retain(|_, (count, _)| *count >= GROUP_TOOLS);
+    let common = groups.into_iter().map(|(group, (count, with))| {
+        let is_common = |with: usize| with as f64 >= count as f64 * GROUP_SHARE;
+        let words = with.into_iter().filter(|(_, with)| is_common(*with)).map(|(word, _)| word);
+        (group, words.collect())
+    });
+    common.collect()
+}
+
 /// Passes the names, descriptions and values of the parameters in a schema.
 fn parameters(schema: &Value, depth: usize, add: &mut impl FnMut(&str)) {
     let (Value::Object(schema), Some(depth)) = (schema, depth.checked_sub(1)) else { return };
@@ -282,6 +329,32 @@ mod tests {
         assert_eq!(index.search("kubernets", 5), [2]);
         assert_eq!(index.search("qqqqqq", 5), Vec::<usize>::new());
         assert_eq!(index.search("", 5), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn words_of_a_group_match_all_of_its_tools() {
+        let index = index(&[
+            ("gdrive_find", "Finds files by name"),
+            ("gdrive_add", "Adds a file to Google Drive"),
+            ("gdrive_move", "Moves a file in Google Drive"),
+            ("gdrive_copy", "Copies a file in Google Drive"),
+            ("local_find", "Finds files by name"),
+        ]);
+        assert_eq!(index.search("find a file in google drive", 1), [0]);
+    }
+
+    #[test]
+    fn verbs_of_two_words_and_wider_words_match() {
+        let index = index(&[
+            ("zoom_update_meeting", ""),
+            ("zoom_create_meeting", ""),
+            ("convert_currency", ""),
+            ("convert_image", ""),
+        ]);
+        assert_eq!(index.search("set up a meeting", 1), [1]);
+        assert_eq!(index.search("set the meeting", 1), [0]);
+        assert_eq!(index.search("convert dollars", 1), [2]);
+        assert_eq!(index.search("dollar", 5), [2]);
     }
 
     #[test]

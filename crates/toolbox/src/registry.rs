@@ -27,6 +27,7 @@ use kitbag_state::rates::Counts;
 use crate::approval::memory::Approvals;
 use crate::audit;
 use crate::builtins::Builtin;
+use crate::builtins::component_skills::ComponentSkills;
 use crate::error::{NearestTool, ToolboxError};
 use crate::registry::tool::Tool;
 use crate::remote::RemoteRunner;
@@ -49,6 +50,8 @@ pub(crate) struct ToolboxState {
     /// The guard of files that no tool may change, created at the first call that needs it.
     pub(crate) guard: OnceLock<Arc<Guard>>,
     pub(crate) owners: OnceLock<Arc<Owners>>,
+    /// The skills in components, read when a topic is first requested.
+    pub(crate) component_skills: OnceLock<ComponentSkills>,
     pub(crate) counts: Arc<Counts>,
     /// The log of calls. `None`: calls are not logged.
     pub(crate) auditor: Option<Arc<Auditor>>,
@@ -143,6 +146,7 @@ impl Toolbox {
             resolved,
             guard,
             owners,
+            component_skills: OnceLock::new(),
             counts,
             auditor,
             screen: OnceLock::new(),
@@ -234,6 +238,10 @@ impl ToolboxState {
                 Err(ToolboxError::UnknownTool { name: name.to_owned(), nearest, known })
             }
         }
+    }
+
+    pub(crate) fn component_skills(&self) -> &ComponentSkills {
+        self.component_skills.get_or_init(|| ComponentSkills::read(self))
     }
 
     /// Returns the owners check: no other user may have written a component, or replaced a link

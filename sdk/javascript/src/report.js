@@ -1,8 +1,10 @@
 import * as host from 'kitbag:tool/host@0.1.0';
 
 import { checked, ToolError } from './errors.js';
+import { state } from './state.js';
 
 const emit = (content) => checked(() => host.emit(content), (reason) => new ToolError(reason));
+state.emit = emit;
 
 export const log = (message, level = 'info') => host.log(level, message);
 export const progress = (done, total, message) => host.progress(done, total, message);

@@ -1,4 +1,5 @@
 import { NeedsAnswer, ToolError } from './errors.js';
+import { describedItems, readResource, runPrompt } from './items.js';
 import { state } from './state.js';
 
 const KEYS = new Set([
@@ -35,23 +36,19 @@ export function object(properties) {
 
 export function describe() {
   const descriptions = [...tools.values()].map(({ description }) => description);
-  return JSON.stringify(descriptions.length === 1 ? descriptions[0] : { tools: descriptions });
+  const described = descriptions.length === 1 ? descriptions[0] : { tools: descriptions };
+  return JSON.stringify({ ...described, ...describedItems() });
 }
 
 export async function run(context, name, args, answers) {
-  // A configuration may give the only tool another name.
-  const called = tools.size === 1 ? [...tools.values()][0] : tools.get(name);
-  if (called === undefined) return failure(`the component has no tool \`${name}\``);
   const values = JSON.parse(args);
   if (context.action === 'format-arguments') {
-    return { tag: 'success', val: called.format?.(values) ?? line(name, values) };
+    return { tag: 'success', val: find(name)?.format?.(values) ?? line(name, values) };
   }
   state.root = context.root;
   state.answers = JSON.parse(answers);
   try {
-    const result = await called.run(values);
-    const isText = typeof result === 'string' && called.description.outputSchema === undefined;
-    return { tag: 'success', val: isText ? result : JSON.stringify(result ?? null) };
+    return { tag: 'success', val: await result(name, values) };
   } catch (error) {
     if (error instanceof NeedsAnswer) return { tag: 'needs-input', val: error.question };
     if (error instanceof ToolError) return failure(error.message, error.trace, error.transient);
@@ -63,6 +60,20 @@ export async function run(context, name, args, answers) {
     return failure(`the tool failed: ${error}`, trace);
   }
 }
+
+/** Calls a tool or a prompt, or reads a resource. */
+async function result(name, values) {
+  if (name === 'resource/read') return readResource(values.uri);
+  if (name.startsWith('prompt/')) return runPrompt(name.slice('prompt/'.length), values);
+  const called = find(name);
+  if (called === undefined) throw new ToolError(`the component has no tool \`${name}\``);
+  const returned = await called.run(values);
+  const isText = typeof returned === 'string' && called.description.outputSchema === undefined;
+  return isText ? returned : JSON.stringify(returned ?? null);
+}
+
+// A configuration may give the only tool another name.
+const find = (name) => (tools.size === 1 ? [...tools.values()][0] : tools.get(name));
 
 function failure(message, trace = [], transient = false) {
   return { tag: 'error', val: { message, trace, transient } };

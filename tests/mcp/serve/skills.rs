@@ -160,6 +160,135 @@ fn skills_of_untrusted_workspaces_are_hidden() {
 }
 
 #[test]
+fn skills_without_configuration_need_trust() {
+    let workspace = workspace().untrusted();
+    let has_skill = |args: &[&str]| workspace.run(args).stdout.contains("pdf-processing");
+    let mut client = Client::stateless(&workspace, json!({}));
+    assert_eq!(client.request("skills/list", json!({}))["result"]["skills"], json!([]));
+    assert!(!has_skill(&["prompt"]) && !has_skill(&["list"]));
+    // `learn` reads them for a model that requests them.
+    let load = ["run", "learn", "topic=workspace-skills", "subjects=pdf-processing"];
+    assert!(has_skill(&load));
+    let trusted = workspace.run(&["trust", "--yes"]).success();
+    assert!(trusted.contains("topic `workspace-skills` reads `.kitbag/skills`"), "{trusted}");
+    assert!(has_skill(&["prompt"]) && has_skill(&["list"]));
+}
+
+/// The name and content of a file in a component.
+type File<'a> = (&'a str, &'a [u8]);
+
+/// Returns a component for ACT with the tool `echo` and these files as its skill.
+fn component(files: &[File<'_>]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (name, content) in files {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[100..108].copy_from_slice(b"0000644\0");
+        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
+        header[148..156].copy_from_slice(&[b' '; 8]);
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        archive.extend(header);
+        archive.extend(*content);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    let name = b"act:skill";
+    let mut component = wat::parse_str(include_str!("../../../benches/lanes/act.wat")).unwrap();
+    component.push(0);
+    let mut left = 1 + name.len() + archive.len();
+    while left > 0x7f {
+        component.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    component.push(left as u8);
+    component.push(name.len() as u8);
+    component.extend(name);
+    component.extend(archive);
+    component
+}
+
+#[test]
+fn skills_of_components_are_served_with_their_tool() {
+    let skill = b"---\nname: echoing\ndescription: Repeat a text.\n---\nRead a.md.\n";
+    let workspace = Workspace::new();
+    workspace.file("echo.wasm", component(&[("SKILL.md", skill), ("a.md", b"# A\n")]));
+    let config = "[tools.echo]\nsource = \"local\"\nwasm = \"echo.wasm\"\n";
+    workspace.config(config);
+    let line = "- echoing (echo-skill): Repeat a text.";
+    let load = ["run", "learn", "topic=echo-skill", "subjects=echoing"];
+    let has_line = || workspace.run(&["prompt"]).success().contains(line);
+    assert!(has_line());
+    assert_eq!(workspace.run(&load).success(), str::from_utf8(skill).unwrap());
+    let mut client = Client::stateless(&workspace, json!({}));
+    let listed = client.request("skills/list", json!({}))["result"]["skills"].clone();
+    let root = "skill://echo-skill/echoing";
+    assert_eq!(uris(&listed), [format!("{root}/SKILL.md")]);
+    assert_eq!(uris(&listed[0]["resources"]), [format!("{root}/SKILL.md"), format!("{root}/a.md")]);
+    let read = client.request("resources/read", json!({ "uri": format!("{root}/a.md") }));
+    assert_eq!(read["result"]["contents"][0]["text"], "# A\n");
+
+    // The skill is offered only with its tool.
+    let served = "[serve]\ntools = [\"learn\", \"now\"]\n";
+    for off in [format!("{config}enable = false\n"), format!("{config}{served}")] {
+        workspace.config(&off);
+        let mut client = Client::stateless(&workspace, json!({}));
+        let listed = client.request("skills/list", json!({}));
+        assert_eq!(listed["result"]["skills"], json!([]), "{off}");
+        let call = json!({ "name": "learn", "arguments": { "topic": "echo-skill" } });
+        let loaded = client.request("tools/call", call)["result"].clone();
+        assert!(loaded["isError"] == true && !loaded.to_string().contains("SKILL"), "{loaded}");
+    }
+    workspace.config(&format!("{config}enable = false\n"));
+    assert!(!has_line());
+    assert_ne!(workspace.run(&load).code, 0);
+}
+
+#[test]
+fn invalid_skills_of_components_are_reported() {
+    let workspace = Workspace::new();
+    workspace.file("echo.wasm", component(&[("../SKILL.md", PDF.as_bytes())]));
+    workspace.config("[tools.echo]\nsource = \"local\"\nwasm = \"echo.wasm\"\n");
+    let checked = workspace.run(&["check"]);
+    let expected = "the skill in the component of `echo` is not served: the path `../SKILL.md` \
+                    leads out of its archive";
+    assert!(checked.stderr.contains(expected), "{}", checked.stderr);
+    assert!(!workspace.run(&["prompt"]).stdout.contains("pdf-processing"));
+}
+
+#[test]
+fn large_skills_are_not_served() {
+    let workspace = Workspace::new();
+    for name in ["many", "heavy", "small"] {
+        let text = format!("---\nname: {name}\ndescription: d\n---\n");
+        workspace.file(&format!(".kitbag/skills/{name}/SKILL.md"), text);
+    }
+    // One file more than the limit, and one byte more.
+    for number in 0..512 {
+        workspace.file(&format!(".kitbag/skills/many/{number}.md"), "x");
+    }
+    let skill = fs::read(workspace.path(".kitbag/skills/heavy/SKILL.md")).unwrap();
+    let rest = vec![b'x'; (16 << 20) - skill.len() + 1];
+    workspace.file(".kitbag/skills/heavy/data.md", &rest);
+    let mut client = Client::stateless(&workspace, json!({}));
+    let mut served = || {
+        let listed = client.request("skills/list", json!({}));
+        let uris = uris(&listed["result"]["skills"]).into_iter();
+        uris.map(|uri| uri.split('/').nth(3).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(served(), ["small"]);
+    let checked = workspace.run(&["check"]).stderr;
+    assert!(checked.contains("it has more than 512 files"), "{checked}");
+    assert!(checked.contains("it is too large"), "{checked}");
+    // At the limits both are served.
+    fs::remove_file(workspace.path(".kitbag/skills/many/0.md")).unwrap();
+    workspace.file(".kitbag/skills/heavy/data.md", &rest[1..]);
+    assert_eq!(served(), ["heavy", "many", "small"]);
+}
+
+#[test]
 fn skills_need_the_tool_learn() {
     let workspace = workspace();
     workspace.config("[tools.learn]\nenable = false\n");

@@ -25,6 +25,7 @@ mod registry;
 mod runtime;
 mod seen;
 mod server;
+mod sigstore;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -36,4 +37,5 @@ pub use oauth::{OAuthServer, OAuthState};
 pub use registry::{OciRegistry, signing_key};
 pub use seen::{Seen, SeenRequest};
 pub use server::Server;
+pub use sigstore::{ISSUED, Keyless, Sigstore, VALID};
 pub use tls::{Authority, Tls};

@@ -30,6 +30,10 @@ pub struct OAuthState {
     pub expires_in: u64,
     /// True if the token endpoint answers with the request as an error.
     pub echoes: bool,
+    /// True if no refresh tokens are issued.
+    pub has_no_refresh: bool,
+    /// True if the revocation endpoint answers with an error.
+    pub keeps_tokens: bool,
     /// True if an authorization request is answered with a code that was used.
     pub replays: bool,
     /// Every token and code that was issued.
@@ -260,6 +264,9 @@ impl OAuthState {
             ("POST", "/revoke") => {
                 let token = text(&form, "token");
                 self.seen.push(format!("revoke {}", text(&form, "token_type_hint")));
+                if self.keeps_tokens {
+                    return ("503 Service Unavailable", String::new(), String::new());
+                }
                 self.access.retain(|known| *known != token);
                 self.refresh.retain(|known| *known != token);
                 ("200 OK", String::new(), String::new())
@@ -287,11 +294,15 @@ impl OAuthState {
     fn tokens(&mut self) -> Response {
         let (access, refresh) = (self.make("access"), self.make("refresh"));
         self.access.push(access.clone());
-        self.refresh.push(refresh.clone());
-        ok(&json!({
-            "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
-            "expires_in": self.expires_in, "scope": "read",
-        }))
+        let mut tokens = json!({
+            "access_token": access, "token_type": "Bearer", "expires_in": self.expires_in,
+            "scope": "read",
+        });
+        if !self.has_no_refresh {
+            self.refresh.push(refresh.clone());
+            tokens["refresh_token"] = refresh.into();
+        }
+        ok(&tokens)
     }
 
     fn call(&mut self, origin: &str, request: &Request<'_>) -> Response {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::{Answer, Behaviour, Seen, SeenRequest, Server, Tls};
@@ -82,6 +83,43 @@ impl OciRegistry {
     /// Stores a manifest under a tag. Returns its digest.
     pub fn put_manifest(&self, name: &str, tag: &str, media_type: &str, bytes: &[u8]) -> String {
         self.state().put_manifest(name, tag, media_type, bytes)
+    }
+
+    /// The content of a manifest.
+    pub fn manifest(&self, name: &str, tag: &str) -> Vec<u8> {
+        self.state().manifests[&format!("{name}/{tag}")].1.clone()
+    }
+
+    /// Lets a bundle refer to a manifest, by the tag that replaces the API for referrers.
+    pub fn attach(&self, name: &str, subject: &str, bundle: &str) {
+        let media_type = "application/vnd.oci.image.manifest.v1+json";
+        let bundle_type = "application/vnd.dev.sigstore.bundle.v0.3+json";
+        let blob = |bytes: &str, media_type: &str| {
+            let digest = self.put_blob(bytes.as_bytes());
+            json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() })
+        };
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": media_type,
+            "artifactType": bundle_type,
+            "config": blob("{}", "application/vnd.oci.empty.v1+json"),
+            "layers": [blob(bundle, bundle_type)],
+        });
+        let manifest = manifest.to_string();
+        let digest = self.put_manifest(name, "bundle", media_type, manifest.as_bytes());
+        let index_type = "application/vnd.oci.image.index.v1+json";
+        let index = json!({
+            "schemaVersion": 2,
+            "mediaType": index_type,
+            "manifests": [{
+                "mediaType": media_type,
+                "artifactType": bundle_type,
+                "digest": digest,
+                "size": manifest.len(),
+            }],
+        });
+        let tag = subject.replace(':', "-");
+        self.put_manifest(name, &tag, index_type, index.to_string().as_bytes());
     }
 
     /// Lets a tag name the manifest of another tag.

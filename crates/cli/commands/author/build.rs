@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kitbag::base::ByteSize;
 use kitbag::base::text::{alternatives, printable, shown_path};
+use kitbag::base::{ByteSize, shell};
 use kitbag::contract::ToolName;
 use kitbag::host::{Inspection, SOCKETS_ADVICE, inspect_file};
 use kitbag::trust::digest_of;
@@ -17,6 +17,7 @@ use wit_parser::Resolve;
 
 use crate::commands::Global;
 use crate::commands::author::language::Language;
+use crate::commands::author::pin::{Pin, Renewed};
 use crate::commands::author::{Project, toolchain, unwritable};
 use crate::commands::consent::add::workspace_trust::{Changed, TrustBefore};
 use crate::console::output;
@@ -43,6 +44,8 @@ pub(crate) struct Built {
     pub(crate) path: PathBuf,
     size: u64,
     warnings: Vec<String>,
+    /// The tools in `kitbag.lock` that have this component.
+    pins: Vec<Pin>,
 }
 
 impl Args {
@@ -83,30 +86,49 @@ impl Built {
 /// new components are trusted: their author ran the command.
 pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, CliError> {
     let language = Language::detect(&project.directory).ok_or_else(|| {
-        CliError::Usage(format!(
+        let error = CliError::Usage(format!(
             "`{}` has no project: a project has {}",
             shown_path(&project.directory),
             alternatives(&Language::marks())
-        ))
+        ));
+        let hint = "run `kitbag new NAME`, which makes a project".to_owned();
+        CliError::Hinted { error: Box::new(error), hint }
     })?;
     let files = toolchain::build(&project.directory, language)?;
     let own = project.global(global);
     let trusted = TrustBefore::now(&own)?;
     let mut changed = Changed::new();
-    let mut built = Vec::new();
+    let (mut built, mut own_pins) = (Vec::new(), Vec::new());
     for file in &files {
-        let mut tool = install(project, file)?;
+        let mut tool = install(project, file, &own)?;
         // The interpreter imports sockets for every program.
         if language == Language::Python {
             tool.warnings.clear();
         }
-        for warning in &tool.warnings {
-            output::warn(warning);
-        }
         let content = fs::read(&tool.path)
             .map_err(|source| CliError::Read { path: shown_path(&tool.path), source })?;
         changed.insert(format!(".kitbag/tools/{}.wasm", tool.name), Some(digest_of(&content)));
+        let (renewable, others): (Vec<_>, Vec<_>) =
+            tool.pins.drain(..).partition(|pin| pin.is_own && trusted.is_trusted());
+        tool.warnings.extend(others.iter().map(|pin| {
+            format!(
+                "`kitbag.lock` has another component of the tool `{}`, which does not run until you \
+                 run `{}`",
+                pin.tool,
+                shell::command(["kitbag", "update", pin.tool.as_str()])
+            )
+        }));
+        for warning in &tool.warnings {
+            output::warn(warning);
+        }
+        own_pins.extend(renewable);
         built.push(tool);
+    }
+    for Renewed { tool, changed } in Pin::renew(&own_pins, project, &own, &mut changed)? {
+        output::note(&format!(
+            "recorded this build of `{tool}` in `.kitbag/kitbag.lock` (changed: {})",
+            changed.join(", ")
+        ));
     }
     // No file that grants something has changed.
     trusted.extend(&own, "", &changed)?;
@@ -114,7 +136,7 @@ pub(crate) fn build(project: &Project, global: &Global) -> Result<Vec<Built>, Cl
 }
 
 /// Writes a component to the tools of the workspace, if kitbag can run it.
-fn install(project: &Project, file: &Path) -> Result<Built, CliError> {
+fn install(project: &Project, file: &Path, global: &Global) -> Result<Built, CliError> {
     let unreadable = |source| CliError::Read { path: shown_path(file), source };
     let content = fs::read(file).map_err(unreadable)?;
     let content = as_component(content, &project.directory).map_err(|reason| {
@@ -136,8 +158,9 @@ fn install(project: &Project, file: &Path) -> Result<Built, CliError> {
         return Err(CliError::Usage(printable(&problem).to_string()));
     }
     let warnings = warnings(&name, &inspection);
+    let pins = Pin::of(&path, file, project, global)?;
     written.persist(&path).map_err(|error| unwritable(&path, error.error))?;
-    Ok(Built { name, path, size: content.len() as u64, warnings })
+    Ok(Built { name, path, size: content.len() as u64, warnings, pins })
 }
 
 /// Returns warnings of imports that no grant covers.

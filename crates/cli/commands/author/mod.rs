@@ -5,6 +5,7 @@ pub(crate) mod cases;
 pub(crate) mod dev;
 pub(crate) mod language;
 pub(crate) mod new;
+pub(crate) mod pin;
 pub(crate) mod run_case;
 pub(crate) mod template_files;
 pub(crate) mod templates;

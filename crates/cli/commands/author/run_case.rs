@@ -9,8 +9,8 @@ use kitbag::config::{CallGrants, Origin, Sourced};
 use kitbag::contract::ApprovalRequest;
 use kitbag::host::{ClientOptions, RecordedResponse, Recordings, RefusedAccess};
 use kitbag::{
-    Answer, AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd,
-    Invocation, Kitbag, Outcome, Places, Question, Reply,
+    AnswerError, Arguments, CallContext, CallOutcome, Caller, Completion, FrontEnd, Invocation,
+    Kitbag, Outcome, Places, Question, Reply,
 };
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
@@ -158,10 +158,7 @@ impl FrontEnd for CaseAnswers<'_> {
         question: &Question,
         rejected: Option<&AnswerError>,
     ) -> Result<Reply, CliError> {
-        let answer = |text: &str| {
-            let value = Answer::Text(text.to_owned());
-            Reply::Answer(Sourced { value, origin: Origin::Caller })
-        };
+        let answer = |text: &str| Reply::text(text, Origin::Caller);
         if question.approval.is_some() {
             return Ok(answer(ApprovalRequest::ONCE));
         }

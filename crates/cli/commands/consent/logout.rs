@@ -1,11 +1,10 @@
 //! `kitbag logout`.
 
-use kitbag::policy::server::ServerName;
 use kitbag::servers::sign_in::revoke;
 use serde_json::json;
 
-use super::login::{failed, reach, runtime, store, url};
-use crate::commands::{Global, LimitArgs};
+use super::login::{Purpose, Remote, failed, reach, runtime};
+use crate::commands::Global;
 use crate::console::output;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -21,12 +20,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<Exit, CliError> {
-        let kitbag = global.kitbag(LimitArgs::default())?;
-        let config = kitbag.toolbox().config();
-        let name =
-            ServerName::new(&*self.name).map_err(|error| CliError::Usage(error.to_string()))?;
-        let url = url(config, &name, self.url.as_deref())?;
-        let store = store(config)?;
+        let Remote { kitbag, name, url, store } =
+            Remote::find(global, &self.name, self.url.as_deref(), Purpose::SignOut)?;
         let unusable = |reason| failed(&name, reason);
         let sign_in = match store.status(&url) {
             Some(_) => store.read(&url).map_err(unusable)?,

@@ -102,26 +102,8 @@ impl Args {
         // Also reads an untrusted configuration, because no tool is called.
         let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
         let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());
-        let root = match config {
-            Some(config) => config.root.value.clone(),
-            None => global.builder().find_workspace()?,
-        };
-        let own_file = config.and_then(|config| config.own_file.clone()).or_else(Global::own_file);
-        for layer in [Layer::Workspace, Layer::User] {
-            if let Some(config) = config
-                && layer == Layer::Workspace
-                && config.ignored.is_some()
-            {
-                continue;
-            }
-            let Ok(place) = ToolFiles::at(layer, root.clone(), own_file.clone()) else { continue };
-            if place.has_added(name)? {
-                // Links are refused only if a file would be written.
-                place.check()?;
-                return Ok(place);
-            }
-        }
-        Err(CliError::Usage(not_added(name, config)))
+        let place = ToolFiles::find(global, config, |place| place.has_added(name))?;
+        place.ok_or_else(|| CliError::Usage(not_added(name, config)))
     }
 }
 

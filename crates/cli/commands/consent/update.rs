@@ -309,19 +309,7 @@ impl<'a> Difference<'a> {
     }
 
     fn keys(&self) -> Vec<&'static str> {
-        let Some(old) = self.old else { return vec!["component"] };
-        let new = self.new;
-        let changes = [
-            ("component", old.component != new.component),
-            ("version", old.version != new.version),
-            ("description", old.description != new.description),
-            ("schema", old.schema != new.schema),
-            ("requestedGrants", old.requested != new.requested),
-            ("imports", old.imports != new.imports),
-            ("manifest", old.manifest != new.manifest),
-            ("download", old.download != new.download),
-        ];
-        changes.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+        changed_keys(self.old, self.new)
     }
 
     fn is_empty(&self) -> bool {
@@ -447,9 +435,25 @@ fn untyped(name: &ToolName, request: &str) -> RequestItem {
     RequestItem::new(Requester::Tool(name.to_string()), line)
 }
 
+/// Returns the keys that differ between two records.
+pub(crate) fn changed_keys(old: Option<&LockedTool>, new: &LockedTool) -> Vec<&'static str> {
+    let Some(old) = old else { return vec!["component"] };
+    let changes = [
+        ("component", old.component != new.component),
+        ("version", old.version != new.version),
+        ("description", old.description != new.description),
+        ("schema", old.schema != new.schema),
+        ("requestedGrants", old.requested != new.requested),
+        ("imports", old.imports != new.imports),
+        ("manifest", old.manifest != new.manifest),
+        ("download", old.download != new.download),
+    ];
+    changes.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+}
+
 /// Copies the origin, the manifest and the manifest's version, which cannot be read from a
 /// component in place.
-fn keep_source(new: &mut LockedTool, old: &LockedTool, place: &ToolFiles) {
+pub(crate) fn keep_source(new: &mut LockedTool, old: &LockedTool, place: &ToolFiles) {
     if let Some(origin) = &old.origin {
         new.origin = Some(place.origin(origin));
     }

@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use kitbag::Config;
+use kitbag::base::shell;
 use kitbag::base::text::shown;
 use kitbag::config::{ConfiguredServer, Disabled};
 use kitbag::policy::server::{ServerAddress, ServerProcess};
@@ -71,6 +72,14 @@ pub(crate) fn sign_in(config: &Config, address: &ServerAddress) -> Option<(bool,
 #[cfg(not(feature = "servers"))]
 pub(crate) fn sign_in(_: &Config, _: &ServerAddress) -> Option<(bool, String)> {
     None
+}
+
+/// Returns that a person has to sign in to a server again, with the command. `None`: the sign-in is
+/// valid, or it is not known that the server requires one.
+pub(crate) fn required_sign_in(config: &Config, server: &ConfiguredServer) -> Option<String> {
+    let (is_over, _) = sign_in(config, &server.address.as_ref()?.value)?;
+    let command = shell::command(["kitbag", "login", server.name.as_str()]);
+    is_over.then(|| format!("the sign-in expired; sign in with `{command}`"))
 }
 
 fn rights(address: &ServerAddress) -> String {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use kitbag::config::LockedDownload;
 use kitbag::host::COMPONENT_BYTES;
 use kitbag_registry::{
-    NamedFile, OciReference, Reference, RegistryError, Sha256Digest, Signature, Signer,
-    UrlReference, verify,
+    NamedFile, OciReference, Pulled, Reference, Registry, RegistryError, Sha256Digest, Signature,
+    Signer, UrlReference, verify,
 };
 use tempfile::TempDir;
 
@@ -48,8 +48,7 @@ impl Registries<'_> {
             Reference::Oci(artifact) => self.artifact(artifact, reference),
             Reference::Url(url) => self.url(url, reference),
             Reference::Package(package) => {
-                let found =
-                    self.web.find_package(package, &self.packages(), &|host| self.access(host))?;
+                let found = self.web.find_package(package, &self.packages())?;
                 let download = self.artifact(&found.reference, reference)?;
                 let artifact = Some(found.reference.to_string());
                 Ok(Download { artifact, origin: package.to_string(), ..download })
@@ -60,15 +59,8 @@ impl Registries<'_> {
     fn artifact(&self, of: &OciReference, named: &Reference) -> Result<Download, CliError> {
         let registry = self.registry(of)?;
         let pulled = registry.pull(of)?;
-        let bundles = registry.bundles(pulled.digest)?;
-        let name = of.name();
-        let signers = self.signers(&name);
-        let required: Vec<_> = signers.iter().map(Vec::as_slice).collect();
         let shown = of.to_string();
-        let signature = match bundles.is_empty() && required.is_empty() {
-            true => Signature::Unsigned,
-            false => verify(&shown, pulled.digest, &bundles, &required, &self.trust_root()?)?,
-        };
+        let signature = self.signature(of, &registry, &pulled)?;
         // Content is read only if the signature is accepted.
         let artifact = registry.artifact(&pulled, COMPONENT_BYTES)?;
         let origin = match &of.tag {
@@ -87,6 +79,23 @@ impl Registries<'_> {
         })
     }
 
+    /// Verifies the signatures of a manifest.
+    pub(crate) fn signature(
+        &self,
+        of: &OciReference,
+        registry: &Registry<'_>,
+        pulled: &Pulled,
+    ) -> Result<Signature, CliError> {
+        let bundles = registry.bundles(pulled.digest)?;
+        let signers = self.signers(&of.name());
+        let required: Vec<_> = signers.iter().map(Vec::as_slice).collect();
+        if bundles.is_empty() && required.is_empty() {
+            return Ok(Signature::Unsigned);
+        }
+        let root = self.trust_root()?;
+        Ok(verify(&of.to_string(), &pulled.signed, &bundles, &required, &root)?)
+    }
+
     fn url(&self, of: &UrlReference, named: &Reference) -> Result<Download, CliError> {
         if let [signers, ..] = &self.signers(&of.name())[..] {
             let signers: Vec<_> = signers.iter().map(ToString::to_string).collect();
@@ -97,8 +106,7 @@ impl Registries<'_> {
                 signers.join(" or ")
             ))));
         }
-        let access = self.access(&of.name());
-        let component = self.web.component(of, access, COMPONENT_BYTES)?;
+        let component = self.web.component(of, COMPONENT_BYTES)?;
         write(named.file_stem(), &component, &[], |directory, component| Download {
             _directory: directory,
             component,

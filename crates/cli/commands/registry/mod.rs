@@ -37,25 +37,24 @@ impl<'a> Registries<'a> {
                 broken.diagnostic.line()
             )));
         }
-        let web = Web::new(kitbag.toolbox().host().client().clone());
+        let rules = config.registries.clone();
+        let access = move |name: &str| {
+            let is_set = |flag: fn(&RegistryRule) -> bool| rules.rules_of(name).any(flag);
+            Access {
+                is_private: is_set(|rule| rule.private.as_ref().is_some_and(|it| it.value)),
+                is_plain: is_set(|rule| rule.plain_http.as_ref().is_some_and(|it| it.value)),
+            }
+        };
+        let web = Web::new(kitbag.toolbox().host().client().clone(), access);
         let web = web.map_err(|source| CliError::Read { path: "the network".into(), source })?;
         Ok(Self { config, web, docker: OnceCell::new() })
-    }
-
-    /// Returns the access to the registry of a name.
-    pub(crate) fn access(&self, name: &str) -> Access {
-        let is_set = |flag: fn(&RegistryRule) -> bool| self.rules(name).any(flag);
-        Access {
-            is_private: is_set(|rule| rule.private.as_ref().is_some_and(|it| it.value)),
-            is_plain: is_set(|rule| rule.plain_http.as_ref().is_some_and(|it| it.value)),
-        }
     }
 
     /// Returns the repository of a reference, with the credentials for its registry.
     pub(crate) fn registry(&self, reference: &OciReference) -> Result<Registry<'_>, CliError> {
         let name = reference.name();
         let credentials = self.credentials(&name, &reference.host)?;
-        Ok(Registry::new(&self.web, reference, self.access(&name), credentials))
+        Ok(Registry::new(&self.web, reference, credentials))
     }
 
     /// Returns the lists of signers that the user config requires for a name.

@@ -7,6 +7,7 @@ use kitbag::toolbox::Skills;
 use kitbag::{BuildError, CallContext, Caller, Kitbag, Toolbox, ToolboxError};
 use serde_json::json;
 
+use crate::commands::doctor::servers::required_sign_in;
 use crate::commands::tools::findings::Findings;
 use crate::commands::{Global, warn};
 use crate::console::output;
@@ -77,6 +78,11 @@ impl Examination {
         let unsure = config.warnings.iter().chain(&config.unmatched).chain(&config.absent);
         let unsure = unsure.chain(of_servers);
         self.warnings.extend(unsure.map(ToString::to_string));
+        for server in config.servers.values() {
+            let sign_in = required_sign_in(config, server);
+            let warning = |text| format!("the server `{}`: {text}", server.name);
+            self.warnings.extend(sign_in.map(warning));
+        }
         self.trust_notice = config.trust_notice();
         let is_skipped =
             |tool: &&ConfiguredTool| tool.disabled.as_ref().is_some_and(Disabled::is_trust);

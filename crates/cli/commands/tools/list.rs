@@ -11,6 +11,7 @@ use kitbag::toolbox::discovery::estimated_tokens;
 use kitbag::{CallContext, Caller, Summary, Toolbox, ToolboxError};
 use serde_json::json;
 
+use crate::commands::doctor::servers::required_sign_in;
 use crate::commands::{Global, LimitArgs};
 use crate::console::output;
 use crate::error::CliError;
@@ -251,7 +252,8 @@ impl Args {
                     count => format!("{count} tools"),
                 });
                 let state = off.or(tools).unwrap_or_default();
-                let text = [words.unwrap_or_default(), state];
+                let sign_in = required_sign_in(toolbox.config(), server).unwrap_or_default();
+                let text = [words.unwrap_or_default(), state, sign_in];
                 let text: Vec<_> = text.into_iter().filter(|text| !text.is_empty()).collect();
                 vec![format!("  {}", server.name), shown(&text.join("; ")).to_string()]
             })

@@ -261,8 +261,7 @@ impl FrontEnd for Terminal<'_> {
             return self.ask_for_approval(question, approval.is_inner);
         }
         if let Some((_, text)) = self.answers.iter().find(|(id, _)| *id == question.id) {
-            let origin = Origin::flag("--answer");
-            return Ok(Reply::Answer(Sourced { value: Answer::Text(text.clone()), origin }));
+            return Ok(Reply::text(text, Origin::flag("--answer")));
         }
         if !self.is_interactive() {
             return Ok(Reply::Unanswered);
@@ -281,9 +280,7 @@ impl Terminal<'_> {
     /// only the call on the command line.
     fn ask_for_approval(&self, question: &Question, is_inner: bool) -> Result<Reply, CliError> {
         if self.approve && !is_inner {
-            let value = Answer::Text(ApprovalRequest::ONCE.into());
-            let origin = Origin::flag("--approve");
-            return Ok(Reply::Answer(Sourced { value, origin }));
+            return Ok(Reply::text(ApprovalRequest::ONCE, Origin::flag("--approve")));
         }
         if !self.is_interactive() {
             return Ok(Reply::NobodyToAsk);
@@ -302,8 +299,7 @@ impl Terminal<'_> {
             // The input ended.
             None => return Ok(Reply::NobodyToAsk),
         };
-        let value = Answer::Text(value.into());
-        Ok(Reply::Answer(Sourced { value, origin: Origin::Caller }))
+        Ok(Reply::text(value, Origin::Caller))
     }
 }
 

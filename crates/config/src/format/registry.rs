@@ -10,8 +10,8 @@ use crate::format::span::{StringOr, Table, Written};
 #[serde(deny_unknown_fields)]
 #[schemars(inline, title = "Search and packages")]
 pub(crate) struct RegistryConfig {
-    /// The index of `kitbag search`: `oci://HOST/REPOSITORY:TAG@sha256:DIGEST`, or the absolute
-    /// path of a file. Default: none.
+    /// The index of `kitbag search`: `oci://HOST/REPOSITORY:TAG`, whose digest the first search
+    /// records, or the absolute path of a file. Default: none.
     #[schemars(extend("examples" = ["~/tools.json"]))]
     pub(crate) index: Option<Written<String>>,
     /// The host that describes the registry of packages whose namespace is not in `namespaces`.

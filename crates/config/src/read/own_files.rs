@@ -15,7 +15,7 @@ use kitbag_state::trust::{TrustRecord, TrustedTexts};
 
 use super::bounds::{self, ENTRIES};
 use super::texts::Texts;
-use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, TOOLS, Trust};
+use crate::config::{DIRECTORY, FILE, IgnoredWorkspace, LOCK, SCRIPTS, SKILLS, TOOLS, Trust};
 use crate::layers::origin::Origin;
 use crate::read::file::{self, Layer, SourceFile};
 use crate::read::sources::Sources;
@@ -161,6 +161,7 @@ impl OwnFiles {
             files: files.map(|file| (name(file.path()), file)).collect(),
             components: self.tools.values().map(|tool| name(&tool.wasm)).collect(),
             has_scripts: !self.scripts.is_empty(),
+            has_skills: self.directory.is_some() && root.join(DIRECTORY).join(SKILLS).is_dir(),
         }
     }
 

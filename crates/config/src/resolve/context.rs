@@ -13,40 +13,22 @@ use kitbag_policy::http::Deny;
 use kitbag_policy::server::ServerName;
 use kitbag_policy::{ApprovalRule, SecretName};
 
+pub(super) use super::config_files::{ConfigFiles, of_user, tables};
 use super::servers::offers::Offers;
 use super::tools::switches::Switches;
 use crate::config::{ConfiguredGrants, ConfiguredServer, Secret};
+use crate::format::ToolConfig;
 use crate::format::invalid_keys::InvalidKeys;
 use crate::format::span::{At, Part, Written, last};
-use crate::format::{ConfigFile, ToolConfig};
 use crate::layers::limits::KnownLimits;
 use crate::layers::origin::Sourced;
 use crate::layers::path::{Bases, is_fixed};
-use crate::read::file::{Layer, SourceFile};
+use crate::read::file::SourceFile;
 use crate::read::sources::{BuiltinTool, Sources, Variables};
 use crate::read::{FoundScript, Locks};
 use crate::report::text::{did_you_mean, known_words};
 use crate::report::{Problem, Report};
 use crate::trust::workspace::WorkspaceTrust;
-
-/// The user config and the workspace's configuration, the weakest first.
-pub(super) type ConfigFiles<'a> = [(&'a SourceFile, &'a ConfigFile)];
-
-/// Returns a table of each file that has it, the weakest first.
-pub(super) fn tables<'a, T: 'a>(
-    configs: &ConfigFiles<'a>,
-    table: impl Fn(&'a ConfigFile) -> Option<&'a T>,
-) -> impl Iterator<Item = (&'a SourceFile, &'a T)> {
-    configs.iter().filter_map(move |(file, config)| Some((*file, table(config)?)))
-}
-
-pub(super) fn of_user<'a, T>(
-    configs: &ConfigFiles<'a>,
-    field: impl FnOnce(&'a ConfigFile) -> Option<&'a Written<T>>,
-) -> Option<At<'a, T>> {
-    let (file, config) = configs.iter().find(|(file, _)| file.layer() == Layer::User)?;
-    Some(field(config)?.at(file))
-}
 
 /// The files that were read, and the settings that apply to all tools.
 pub(super) struct Context<'a> {

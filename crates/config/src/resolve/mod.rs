@@ -2,6 +2,7 @@
 //! checks everything.
 
 mod ceiling;
+mod config_files;
 mod context;
 mod discovery;
 mod grants;

@@ -23,6 +23,8 @@ pub(crate) struct OwnContent<'a> {
     pub(crate) components: Vec<String>,
     /// `true` if there are scripts, which may not have been read yet.
     pub(crate) has_scripts: bool,
+    /// `true` if there is a directory of skills, whose descriptions are text for a model.
+    pub(crate) has_skills: bool,
 }
 
 /// Returns whether the state directory is in a workspace, which could then contain any record. A
@@ -74,11 +76,17 @@ impl Config {
 impl<'a> OwnContent<'a> {
     /// Returns the content of a workspace without configuration.
     pub(crate) fn empty(root: &'a Path) -> Self {
-        Self { root, files: Vec::new(), components: Vec::new(), has_scripts: false }
+        Self {
+            root,
+            files: Vec::new(),
+            components: Vec::new(),
+            has_scripts: false,
+            has_skills: false,
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.components.is_empty() && !self.has_scripts
+        self.files.is_empty() && self.components.is_empty() && !self.has_scripts && !self.has_skills
     }
 
     pub(crate) fn digested(&self) -> WorkspaceContent {
@@ -87,6 +95,7 @@ impl<'a> OwnContent<'a> {
             root: self.root.to_owned(),
             files: self.files.iter().map(digest).collect(),
             components: self.components.clone(),
+            has_skills: self.has_skills,
         }
     }
 

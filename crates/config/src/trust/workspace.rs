@@ -101,6 +101,8 @@ pub struct WorkspaceContent {
     pub files: BTreeMap<String, ContentDigest>,
     /// The components in `.kitbag/tools`, by their paths in the workspace.
     pub components: Vec<String>,
+    /// `true` if there is a directory of skills. A record of trust does not contain it.
+    pub has_skills: bool,
 }
 
 /// A glob of directories whose workspaces are trusted.
@@ -150,7 +152,7 @@ impl WorkspaceTrust {
 impl WorkspaceContent {
     /// Returns whether the workspace has no configuration.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.components.is_empty()
+        self.files.is_empty() && self.components.is_empty() && !self.has_skills
     }
 
     /// Returns the differences from the trusted version. Components are compared by their digests

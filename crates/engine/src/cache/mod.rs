@@ -108,6 +108,15 @@ impl DiskCache {
         &self.path
     }
 
+    /// Returns the path of the directory, after creating it if necessary.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheProblem`] if the directory is not private.
+    pub fn private_path(&self) -> Result<&Path, CacheProblem> {
+        self.open(true).map(|_| self.path())
+    }
+
     /// Returns the complete entries, by name.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use wasmparser::{
     Parser, Payload,
 };
 
-use crate::inspect::malformed;
+use crate::inspect::malformed::malformed;
 use crate::limits::INSTANCES;
 use crate::load_error::InvalidComponent;
 

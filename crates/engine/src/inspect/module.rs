@@ -3,7 +3,11 @@
 use wasmparser::types::{EntityType, Types};
 use wasmparser::{ExternalKind, FuncType};
 
-use super::{Export, Heaviest, Import, Inspection, Support, malformed, wit};
+use super::inspection::{Export, Import, Inspection};
+use super::malformed::malformed;
+use super::support::Support;
+use super::weight::Heaviest;
+use super::wit;
 use crate::lane::Lane;
 use crate::load_error::InvalidComponent;
 use crate::model::Model;

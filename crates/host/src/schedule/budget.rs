@@ -8,25 +8,18 @@
 use std::sync::Arc;
 
 use kitbag_base::ByteSize;
-use kitbag_contract::LEAST_SERVER_MEMORY;
 use kitbag_http::{Account, Share, Shares};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::schedule::state_pool::StatePool;
-
 /// Unit of counting: reservations are rounded up to a multiple.
 const UNIT_BYTES: u64 = 1 << 10;
-
-/// Memory that a server needs while idle: its code, threads and engines, resident memory for later
-/// calls, and allocator overhead.
-const BASE: ByteSize = ByteSize::mib(128);
 
 /// The fraction of a budget that a client leaves for others: 288 MiB of the default for all calls,
 /// enough for a call of a tool that calls others.
 const OTHER_CLIENTS: usize = 4;
 
 /// Slightly more than a call of the default size. Calls leave this much to others if possible.
-const ONE_CALL: ByteSize = ByteSize::mib(96);
+pub(super) const ONE_CALL: ByteSize = ByteSize::mib(96);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
@@ -56,49 +49,6 @@ pub struct Reservation {
     share: Option<Share>,
 }
 
-/// The budgets of a server. Each part has its own budget, so that no part waits for memory held by
-/// another: a message that waits for its call never prevents that call from running.
-#[derive(Clone, Debug)]
-pub struct ServerMemory {
-    /// Running calls and compilations: the remainder.
-    pub work: MemoryBudget,
-    /// Code of loaded components: an eighth of the total.
-    pub components: MemoryBudget,
-    /// Requests until they are answered, and answers until they are written: three sixteenths of
-    /// the total.
-    pub messages: MemoryBudget,
-    /// State that outlives requests: a sixteenth of the total.
-    pub state: StatePool,
-}
-
-impl ServerMemory {
-    /// Divides the memory of a server, at least [`LEAST_SERVER_MEMORY`].
-    pub fn new(total: ByteSize) -> Self {
-        let total = total.max(LEAST_SERVER_MEMORY).as_u64();
-        let (messages, components, state) = (total / 16 * 3, total / 8, total / 16);
-        let work = total - messages - components - state - BASE.as_u64();
-        Self {
-            work: MemoryBudget::with_least(ByteSize::bytes(work), ONE_CALL),
-            components: MemoryBudget::new(ByteSize::bytes(components)),
-            messages: MemoryBudget::new(ByteSize::bytes(messages)),
-            state: StatePool::new(MemoryBudget::new(ByteSize::bytes(state))),
-        }
-    }
-}
-
-impl Default for ServerMemory {
-    /// Returns unlimited budgets, as for a single call on a command line.
-    fn default() -> Self {
-        let unlimited = MemoryBudget::unlimited;
-        Self {
-            work: unlimited(),
-            components: unlimited(),
-            messages: unlimited(),
-            state: StatePool::default(),
-        }
-    }
-}
-
 impl MemoryBudget {
     /// Creates a budget of `size`.
     pub fn new(size: ByteSize) -> Self {
@@ -107,7 +57,7 @@ impl MemoryBudget {
 
     /// Creates a budget of `size`, with shares: clients and tools leave at least `least` to
     /// others, and clients also leave a fraction of the memory that others have left to them.
-    fn with_least(size: ByteSize, least: ByteSize) -> Self {
+    pub(super) fn with_least(size: ByteSize, least: ByteSize) -> Self {
         let least = whole_units(least) as usize;
         Self::with_shares(size, |units| Shares::with_least(units, OTHER_CLIENTS, least))
     }
@@ -251,7 +201,10 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
+    use kitbag_contract::LEAST_SERVER_MEMORY;
+
     use super::*;
+    use crate::schedule::server_memory::ServerMemory;
 
     const KIB: u64 = 1 << 10;
 

@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod compile_memory;
 pub(crate) mod limiter;
 pub(crate) mod queue;
+pub(crate) mod server_memory;
 pub(crate) mod state_pool;
 pub(crate) mod threads;
 pub(crate) mod timer;

@@ -9,6 +9,7 @@ use rmcp::model::{self, CallToolResult, ContentBlock, MetaObject, ResourceConten
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
+use crate::methods::catalog::Catalog;
 use crate::methods::discovery::{definition, failure, success};
 use crate::server::generation::Generation;
 use crate::session::Session;
@@ -21,10 +22,6 @@ const START: usize = 1_500;
 /// The default size of a part that `read_result` returns.
 const PART: usize = 16 << 10;
 
-/// The size of structured content above which a client that reads it gets only the start of the same
-/// text.
-const TWICE: usize = 8 << 10;
-
 /// The size below which a result fits into the arguments of a call, which the host limits to 1 MiB.
 const INPUT_BYTES: usize = 1_000_000;
 
@@ -34,7 +31,8 @@ const INPUTS: usize = 16;
 /// The key in `_meta` of an answer from an untrusted source.
 const UNTRUSTED: &str = "kitbag/untrusted";
 
-/// Keeps the large parts of a result, and leaves their start with directions for reading on.
+/// Sends structured content in one form if the revision of the client allows it, keeps the large
+/// parts of a result, and leaves their start with directions for reading on.
 ///
 /// If the call `is_direct`, the client may know the output schema of the tool.
 pub(crate) async fn shorten(
@@ -46,16 +44,27 @@ pub(crate) async fn shorten(
 ) {
     let config = generation.toolbox.config();
     let limit = config.discovery.result_size.value.as_u64() as usize;
+    let client = Client::of(context);
+    // Clients need structured content only where a schema promises it. The text is the same JSON.
+    if !(is_direct && client.has_structured) {
+        result.structured_content = None;
+    }
     let structured = result.structured_content.as_ref().map(Value::to_string);
-    let structured_bytes = structured.as_ref().map_or(0, String::len);
-    let is_large = structured_bytes > limit;
-    // A client of a stateless revision reads structured content, so the text is only a copy.
-    let is_copy = !is_large && structured_bytes > TWICE && Client::of(context).is_stateless;
+    let is_large = structured.as_ref().is_some_and(|structured| structured.len() > limit);
     let meta = result.meta.as_ref();
     let is_untrusted = meta.is_some_and(|meta| meta.0.get(UNTRUSTED) == Some(&true.into()));
-    let mut left = if is_copy { TWICE } else { limit };
-    let mut is_first = false;
-    let mut is_kept = false;
+    let (mut is_first, mut is_kept) = (false, false);
+    if client.is_stateless
+        && !is_large
+        && structured.is_some()
+        && !session.server.kept_results().is_text_reader(session, context)
+        && let Some(ContentBlock::Text(text)) = result.content.first_mut()
+        && let Some((reference, first)) =
+            refer(session, context, generation, &text.text, is_untrusted)
+    {
+        (text.text, is_first) = (reference, first);
+    }
+    let mut left = limit;
     for block in &mut result.content {
         let text = match block {
             ContentBlock::Text(text) => &text.text,
@@ -87,12 +96,37 @@ pub(crate) async fn shorten(
         if is_kept {
             result.structured_content = None;
             // Clients refuse a success without the promised structured content.
-            result.is_error = Some(result.is_error == Some(true) || is_direct);
+            result.is_error = Some(true);
         }
     }
-    if is_first {
+    if is_first && !lists_read_tool(&client, &generation.catalog()) {
         announce(session, context).await;
     }
+}
+
+/// Returns whether a client lists `read_result` before a result is kept: its revision sends
+/// structured content without a copy in text, and clients that show only text need a way to it.
+pub(crate) fn lists_read_tool(client: &Client, catalog: &Catalog) -> bool {
+    client.is_stateless && catalog.tools.iter().any(|tool| tool.output_schema.is_some())
+}
+
+/// Keeps the text of structured content. Returns a reference that replaces the text, and whether it
+/// is the first of the session.
+fn refer(
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+    generation: &Generation,
+    text: &str,
+    is_untrusted: bool,
+) -> Option<(String, bool)> {
+    let (body, fence) = without_fence(text);
+    let kept = KeptResult { text: body.into(), fence, is_untrusted, is_sent: true };
+    let (uri, is_first) = session.server.kept_results().keep(session, context, kept)?;
+    let read = &generation.catalog().own.read;
+    let arguments = json!({ "uri": uri });
+    let reference =
+        format!("[The result is in `structuredContent`. As text: `{read}` {arguments}]");
+    Some((reference, is_first))
 }
 
 /// Keeps a text. Returns its start with directions, and whether it is the first of the session.
@@ -104,7 +138,7 @@ fn keep(
     is_untrusted: bool,
 ) -> Option<(String, bool)> {
     let (body, fence) = without_fence(text);
-    let kept = KeptResult { text: body.into(), fence, is_untrusted };
+    let kept = KeptResult { text: body.into(), fence, is_untrusted, is_sent: false };
     let (uri, is_first) = session.server.kept_results().keep(session, context, kept.clone())?;
     let (start, next) = part(&kept.text, &Place::default(), START);
     let mut shown = fenced(&kept, start);
@@ -178,6 +212,9 @@ pub(crate) fn read(
             kitbag_base::text::shown(uri)
         ));
     };
+    if kept.is_sent {
+        session.server.kept_results().add_text_reader(session, context);
+    }
     let number = |name: &str, default: i64| match arguments.get(name) {
         None | Some(Value::Null) => Ok(default),
         Some(value) => value.as_i64().filter(|number| *number != 0).ok_or(name.to_owned()),
@@ -360,7 +397,7 @@ mod tests {
         let text = "[kitbag 0a: what `x` answered follows.]\nbody\n[kitbag 0a: end]";
         let (body, fence) = without_fence(text);
         assert_eq!(body, "body");
-        let kept = KeptResult { text: body.into(), fence, is_untrusted: true };
+        let kept = KeptResult { text: body.into(), fence, is_untrusted: true, is_sent: false };
         assert_eq!(fenced(&kept, "bo").lines().nth(1), Some("bo"));
         assert_eq!(fenced(&kept, body), text);
         let other = "[kitbag 0a: what]\nbody\n[kitbag 0b: end]";

@@ -92,14 +92,20 @@ impl Handler {
         let catalog = self.session.catalog().await?;
         let mut listed = catalog.listed();
         let mut with_own = Vec::new();
-        if self.session.server.kept_results().has_any(&self.session, context) {
+        let client = Client::of(context);
+        if results::lists_read_tool(&client, &catalog)
+            || self.session.server.kept_results().has_any(&self.session, context)
+        {
             let read = results::read_tool(&catalog.own.read);
             let at = listed.partition_point(|tool| tool.name < read.name);
             with_own.extend_from_slice(listed);
             with_own.insert(at, read);
             listed = &with_own;
         }
-        let (tools, next) = page(listed, |tool| &tool.name, request)?;
+        let (mut tools, next) = page(listed, |tool| &tool.name, request)?;
+        if !client.has_structured {
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
         Ok(result)

@@ -10,15 +10,18 @@ pub(crate) struct Client {
     /// the client, so a result lists the missing answers.
     pub(crate) is_stateless: bool,
     pub(crate) has_forms: bool,
+    /// The revision has structured content and output schemas (2025-06-18 and later).
+    pub(crate) has_structured: bool,
 }
 
 impl Client {
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         let version = context.protocol_version();
-        let is_stateless = version.is_some_and(|version| !version.has_initialize());
+        let is_stateless = version.as_ref().is_some_and(|version| !version.has_initialize());
+        let has_structured = version.is_none_or(|version| version >= ProtocolVersion::V_2025_06_18);
         let has_forms =
             context.client_capabilities().is_some_and(|capabilities| has_forms(&capabilities));
-        Self { is_stateless, has_forms }
+        Self { is_stateless, has_forms, has_structured }
     }
 }
 

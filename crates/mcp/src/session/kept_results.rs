@@ -17,7 +17,7 @@ use crate::session::state_codec::LIFETIME;
 pub(crate) const RESULT_SCHEME: &str = "kitbag://result/";
 
 /// Maximum number and total size of the results of one session.
-const RESULTS: usize = 16;
+const RESULTS: usize = 64;
 const BYTES: usize = 32 << 20;
 
 /// Memory of a result in addition to its text.
@@ -31,11 +31,21 @@ pub(crate) struct KeptResult {
     pub(crate) fence: Option<(String, String)>,
     /// The result comes from a source that is marked as untrusted.
     pub(crate) is_untrusted: bool,
+    /// The result was sent as structured content without its text.
+    pub(crate) is_sent: bool,
 }
 
 /// The kept results of all sessions.
 #[derive(Default)]
-pub(crate) struct KeptResults(Mutex<VecDeque<Entry>>);
+pub(crate) struct KeptResults {
+    entries: Mutex<VecDeque<Entry>>,
+    /// The readers that requested the text of structured content that they had received: their
+    /// clients show only text to the model.
+    text_readers: Mutex<Vec<Scope>>,
+}
+
+/// Maximum number of text readers. The oldest are forgotten, and request a text once more.
+const TEXT_READERS: usize = 1_024;
 
 struct Entry {
     uri: String,
@@ -112,6 +122,28 @@ impl KeptResults {
         own.map(|entry| entry.result.clone())
     }
 
+    /// Records that this session reads the text of a result that it received as structured content.
+    pub(crate) fn add_text_reader(&self, session: &Session, context: &RequestContext<RoleServer>) {
+        let scope = Scope::new(session, context);
+        let mut readers = self.text_readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !readers.contains(&scope) {
+            if readers.len() == TEXT_READERS {
+                readers.remove(0);
+            }
+            readers.push(scope);
+        }
+    }
+
+    /// Returns whether this session requested the text of structured content.
+    pub(crate) fn is_text_reader(
+        &self,
+        session: &Session,
+        context: &RequestContext<RoleServer>,
+    ) -> bool {
+        let scope = Scope::new(session, context);
+        self.text_readers.lock().unwrap_or_else(PoisonError::into_inner).contains(&scope)
+    }
+
     /// Returns whether this session has results.
     pub(crate) fn has_any(&self, session: &Session, context: &RequestContext<RoleServer>) -> bool {
         let scope = Scope::new(session, context);
@@ -125,10 +157,12 @@ impl KeptResults {
 
     fn remove_session(&self, id: u64) {
         self.entries().retain(|entry| entry.scope.session != Some(id));
+        let mut readers = self.text_readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.retain(|scope| scope.session != Some(id));
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.since.elapsed() < LIFETIME);
         entries
     }

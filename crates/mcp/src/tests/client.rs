@@ -54,9 +54,15 @@ impl Client {
 
     /// Starts a session with a handshake.
     #[track_caller]
-    pub(super) fn after_handshake(mut self, capabilities: Value) -> Self {
-        let answer = self.request("initialize", initialize_params("2025-11-25", capabilities));
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    pub(super) fn after_handshake(self, capabilities: Value) -> Self {
+        self.with_revision("2025-11-25", capabilities)
+    }
+
+    /// Starts a session with a handshake of this revision.
+    #[track_caller]
+    pub(super) fn with_revision(mut self, revision: &str, capabilities: Value) -> Self {
+        let answer = self.request("initialize", initialize_params(revision, capabilities));
+        assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
         self.notify("notifications/initialized", json!({}));
         self
     }

@@ -56,8 +56,12 @@ const LARGE: usize = 5_000_000;
 
 const CONFIG: &str = "[limits]\noutput = \"8MiB\"\n";
 
+fn with_tool(config: &str, tool: Arc<dyn NativeTool>) -> Toolbox {
+    toolbox(config).with_tool(tool).unwrap()
+}
+
 fn with_tools(config: &str) -> Toolbox {
-    toolbox(config).with_tool(Arc::new(Table)).unwrap().with_tool(Arc::new(Lines)).unwrap()
+    with_tool(config, Arc::new(Table)).with_tool(Arc::new(Lines)).unwrap()
 }
 
 fn tool(client: &mut Client, name: &str, arguments: Value) -> Value {
@@ -78,14 +82,14 @@ fn uri(text: &str) -> String {
 
 #[test]
 fn a_large_result_is_read_in_parts() {
-    for mut client in both_eras(&with_tools(CONFIG), &json!({})) {
-        assert_eq!(tool_names(&mut client), ["lines", "probe", "table"]);
+    for mut client in both_eras(&with_tool(CONFIG, Arc::new(Lines)), &json!({})) {
+        assert_eq!(tool_names(&mut client), ["lines", "probe"]);
         let result = tool(&mut client, "lines", json!({ "bytes": LARGE }));
         let text = texts(&result)[0].to_owned();
         assert!(estimated_tokens(&result.to_string()) < 1_000, "{text}");
         assert!(text.starts_with(&lines(LARGE)[..1_500]), "{text}");
         assert!(text.contains("100000 lines") && text.contains("\"start_line\":31"), "{text}");
-        assert_eq!(tool_names(&mut client), ["lines", "probe", "read_result", "table"]);
+        assert_eq!(tool_names(&mut client), ["lines", "probe", "read_result"]);
         let uri = uri(&text);
         let mut part = |arguments: Value| {
             let mut all = json!({ "uri": uri });
@@ -124,7 +128,7 @@ fn the_first_kept_result_changes_the_list() {
 
 #[test]
 fn a_result_belongs_to_its_session() {
-    let server = serve(with_tools(CONFIG));
+    let server = serve(with_tool(CONFIG, Arc::new(Lines)));
     let start = || Client::start(server.clone());
     let mut one = start().after_handshake(json!({}));
     let mut other = start().stateless(json!({}));
@@ -135,7 +139,7 @@ fn a_result_belongs_to_its_session() {
         assert_eq!(read["isError"], true, "{read}");
         let read = client.request("resources/read", json!({ "uri": uri }));
         assert!(read["error"]["code"].is_number(), "{read}");
-        assert_eq!(tool_names(client), ["lines", "probe", "table"]);
+        assert_eq!(tool_names(client), ["lines", "probe"]);
     }
     assert!(!server.kept_results().is_empty());
     one.close().0.unwrap();
@@ -154,25 +158,69 @@ fn the_oldest_results_are_replaced() {
 }
 
 #[test]
-fn structured_content_is_sent_once() {
-    let [mut session, mut stateless] = both_eras(&with_tools(CONFIG), &json!({}));
-    for client in [&mut session, &mut stateless] {
-        // Small structured content has a copy for clients that read only text.
-        let small = tool(client, "table", json!({ "bytes": 1_000 }));
-        assert_eq!(texts(&small)[0], small["structuredContent"].to_string());
+fn large_structured_content_is_kept() {
+    for mut client in both_eras(&with_tools(CONFIG), &json!({})) {
         // A client would refuse a success without structured content.
-        let large = tool(client, "table", json!({ "bytes": 100_000 }));
+        let large = tool(&mut client, "table", json!({ "bytes": 100_000 }));
         assert!(large.get("structuredContent").is_none() && large["isError"] == true);
         assert!(texts(&large)[0].contains("kitbag://result/"));
         assert!(estimated_tokens(&large.to_string()) < 1_000);
     }
-    let arguments = json!({ "bytes": 20_000 });
-    let twice = tool(&mut session, "table", arguments.clone());
+}
+
+#[test]
+fn stateless_clients_get_structured_content_once() {
+    let server = serve(with_tools(CONFIG));
+    let mut client = Client::start(server.clone()).stateless(json!({}));
+    // The list does not change when a result is kept.
+    assert_eq!(tool_names(&mut client), ["lines", "probe", "read_result", "table"]);
+    for bytes in [1, 1_000, 20_000] {
+        let once = tool(&mut client, "table", json!({ "bytes": bytes }));
+        assert_eq!(once["structuredContent"], json!({ "text": "x".repeat(bytes) }));
+        let text = texts(&once)[0].to_owned();
+        let uri = uri(&text);
+        let expected = format!(
+            "[The result is in `structuredContent`. As text: `read_result` {{\"uri\":\"{uri}\"}}]"
+        );
+        assert_eq!((texts(&once).len(), text), (1, expected));
+        assert_ne!(once["isError"], true);
+    }
+    assert_eq!(tool_names(&mut client), ["lines", "probe", "read_result", "table"]);
+    // A client that shows only text to its model reads the text, and gets it from then on.
+    let once = tool(&mut client, "table", json!({ "bytes": 9 }));
+    let read = tool(&mut client, "read_result", json!({ "uri": uri(texts(&once)[0]) }));
+    assert_eq!(texts(&read), ["[lines 1-1 of 1]\n{\"text\":\"xxxxxxxxx\"}"]);
+    let twice = tool(&mut client, "table", json!({ "bytes": 9 }));
     assert_eq!(texts(&twice)[0], twice["structuredContent"].to_string());
-    let once = tool(&mut stateless, "table", arguments);
-    assert_eq!(once["structuredContent"], twice["structuredContent"]);
-    assert!(texts(&once)[0].len() < 3_000, "{}", texts(&once)[0]);
-    assert_ne!(once["isError"], true);
+    client.close().0.unwrap();
+}
+
+#[test]
+fn sessions_get_the_forms_that_their_revision_has() {
+    let toolbox = with_tools(CONFIG);
+    for (revision, has_structured) in
+        [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true), ("2025-11-25", true)]
+    {
+        let mut client = Client::start(serve(toolbox.clone())).with_revision(revision, json!({}));
+        let result = tool(&mut client, "table", json!({ "bytes": 9 }));
+        assert_eq!(texts(&result), ["{\"text\":\"xxxxxxxxx\"}"], "{revision}");
+        let expected = has_structured.then(|| json!({ "text": "x".repeat(9) }));
+        assert_eq!(result.get("structuredContent"), expected.as_ref(), "{revision}");
+        let list = client.request("tools/list", json!({}));
+        let table = &list["result"]["tools"][2];
+        assert_eq!(table.get("outputSchema").is_some(), has_structured, "{revision}");
+    }
+}
+
+#[test]
+fn calls_through_call_tool_return_text_only() {
+    let toolbox = with_tools(&format!("{CONFIG}[serve]\ndiscovery = \"search\"\n"));
+    for mut client in both_eras(&toolbox, &json!({})) {
+        let call = json!({ "name": "table", "arguments": { "bytes": 9 } });
+        let result = tool(&mut client, "call_tool", call);
+        assert_eq!(texts(&result), ["{\"text\":\"xxxxxxxxx\"}"]);
+        assert_eq!(result.get("structuredContent"), None);
+    }
 }
 
 #[test]

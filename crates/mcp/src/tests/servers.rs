@@ -129,12 +129,7 @@ fn server(names: &[&str]) -> Server {
     let options = ServersOptions { connect: Some(connect), ..ServersOptions::default() };
     toolbox = toolbox.with_servers(Servers::new(options));
     for name in names {
-        let process = ServerProcess {
-            command: vec!["fake".into()],
-            directory: "/".into(),
-            environment: Vec::new(),
-            confine: None,
-        };
+        let process = ServerProcess::new("fake", "/");
         let address = Arc::new(ServerAddress::Process(process));
         let target = toolbox.target_of(&ServerName::new(*name).unwrap(), address);
         let listing = Host::block_on(|| toolbox.list_server(&target)).unwrap().unwrap();

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use kitbag_registry::{
     Access, INDEX_TYPE, NewArtifact, NewLayer, PackageRegistries, Reference, Registry, Sha256Digest,
 };
-use kitbag_test_servers::Answer;
+use kitbag_test_servers::{Answer, Authority};
 use serde_json::json;
 
-use crate::support::{Fixture, LIMIT, PRIVATE, ada, artifact};
+use crate::support::{Fixture, LIMIT, ada, artifact, web};
 
 #[test]
 fn pushed_artifacts_are_pulled_by_tag_and_digest() {
@@ -42,7 +42,7 @@ fn tokens_are_requested_and_kept() {
     let fixture = Fixture::new();
     fixture.server.require_token();
     let reference = fixture.reference("org/tool:1");
-    let with = |credentials| Registry::new(&fixture.web, &reference, PRIVATE, credentials);
+    let with = |credentials| Registry::new(&fixture.web, &reference, credentials);
     for credentials in [None, ada("wrong")] {
         let error = with(credentials).push(Some("1"), &artifact(b"component")).unwrap_err();
         assert!(error.to_string().contains("log in with `docker login localhost"), "{error}");
@@ -113,14 +113,14 @@ fn packages_are_found_by_their_namespace() {
     let Some(Ok(Reference::Package(package))) = Reference::parse("acme:tool@1.2.0") else {
         panic!("it is a package");
     };
-    let access = |_: &str| PRIVATE;
     let none = PackageRegistries::default();
-    let error = fixture.web.find_package(&package, &none, &access).unwrap_err();
+    let error = fixture.web.find_package(&package, &none).unwrap_err();
     assert!(error.to_string().contains("no registry is configured for the namespace `acme`"));
     let own = PackageRegistries { default: Some(host), ..PackageRegistries::default() };
-    let found = fixture.web.find_package(&package, &own, &access).unwrap().reference;
+    let found = fixture.web.find_package(&package, &own).unwrap().reference;
     assert_eq!(found, fixture.reference("org/acme/tool:1.2.0"));
-    let refused = fixture.web.find_package(&package, &own, &|_: &str| Access::default());
+    let other = web(&Authority::new(), |_| Access::default());
+    let refused = other.find_package(&package, &own);
     assert!(refused.unwrap_err().to_string().contains("private = true"));
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kitbag_base::ByteSize;
-use kitbag_http::{Client, ClientOptions, Roots};
+use kitbag_http::{Client, ClientOptions, Nameservers, Roots};
 use kitbag_registry::{
     Access, Artifact, COMPONENT_TYPE, Credentials, NewArtifact, NewLayer, OciReference, Registry,
     RegistryError, Sha256Digest, WASM_CONFIG_TYPE, Web,
@@ -22,12 +22,23 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
+    /// The registry may be on this machine, and no other host.
     pub(crate) fn new() -> Self {
-        let authority = Authority::new();
-        let mut roots = Roots::default();
-        roots.add_pem(authority.pem().as_bytes()).unwrap();
-        let client = Client::new(ClientOptions { roots, ..ClientOptions::default() });
-        Self { server: OciRegistry::start(&authority.local()), web: Web::new(client).unwrap() }
+        Self::with(&Authority::new(), Vec::new())
+    }
+
+    /// These hosts may also be on this machine.
+    pub(crate) fn with(authority: &Authority, hosts: Vec<String>) -> Self {
+        let server = OciRegistry::start(&authority.local());
+        let own = server.host();
+        let web = web(authority, move |name| {
+            let host = name.split('/').next().unwrap_or_default();
+            match host == own || hosts.iter().any(|it| it == host) {
+                true => PRIVATE,
+                false => Access::default(),
+            }
+        });
+        Self { server, web }
     }
 
     pub(crate) fn reference(&self, rest: &str) -> OciReference {
@@ -35,7 +46,7 @@ impl Fixture {
     }
 
     pub(crate) fn registry(&self, rest: &str) -> Registry<'_> {
-        Registry::new(&self.web, &self.reference(rest), PRIVATE, None)
+        Registry::new(&self.web, &self.reference(rest), None)
     }
 
     /// Pushes a component under a reference. Returns the size and the digest of the manifest.
@@ -54,6 +65,22 @@ impl Fixture {
         let error = self.pull(rest).expect_err("the pull is refused").to_string();
         error.replace(&self.server.host(), "HOST")
     }
+}
+
+/// Connections that trust an authority.
+pub(crate) fn web(authority: &Authority, access: impl Fn(&str) -> Access + 'static) -> Web {
+    web_with(authority, Nameservers::default(), access)
+}
+
+pub(crate) fn web_with(
+    authority: &Authority,
+    nameservers: Nameservers,
+    access: impl Fn(&str) -> Access + 'static,
+) -> Web {
+    let mut roots = Roots::default();
+    roots.add_pem(authority.pem().as_bytes()).unwrap();
+    let client = Client::new(ClientOptions { roots, nameservers, ..ClientOptions::default() });
+    Web::new(client, access).unwrap()
 }
 
 /// An artifact with a component and a manifest beside it.

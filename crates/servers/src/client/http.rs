@@ -35,6 +35,17 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// The largest request, in bytes.
 const REQUEST_BYTES: u64 = 16 << 20;
 
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// The request failed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A person has to sign in. A verb phrase with the command.
+    #[error("{0}")]
+    SignIn(String),
+}
+
 /// Sends the requests of one connection.
 #[derive(Clone)]
 pub(crate) struct BrokerClient {
@@ -53,7 +64,7 @@ type TokenRequests = (Option<String>, Arc<Requests>);
 /// Creates the requests with an access token.
 pub(crate) type MakeRequests = dyn Fn(Option<&str>) -> Result<Requests, String> + Send + Sync;
 
-type Answer = Result<StreamableHttpPostResponse, StreamableHttpError<RequestError>>;
+type Answer = Result<StreamableHttpPostResponse, StreamableHttpError<ClientError>>;
 
 /// Returns the grant for the requests to a server. A response may be as long as its stream; its
 /// messages are limited instead.
@@ -109,7 +120,7 @@ impl BrokerClient {
     async fn requests(
         &self,
         rejected: Option<&str>,
-    ) -> Result<(Option<String>, Arc<Requests>), StreamableHttpError<RequestError>> {
+    ) -> Result<(Option<String>, Arc<Requests>), StreamableHttpError<ClientError>> {
         let token = match &self.access {
             Some(access) => access.token(rejected).await.map_err(plain)?,
             None => None,
@@ -131,7 +142,7 @@ impl BrokerClient {
         session: Option<&str>,
         headers: HashMap<HeaderName, HeaderValue>,
         body: Option<Vec<u8>>,
-    ) -> Result<Response<Body>, StreamableHttpError<RequestError>> {
+    ) -> Result<Response<Body>, StreamableHttpError<ClientError>> {
         let mut all = self.headers.clone();
         all.extend(headers);
         let accepted = if body.is_some() { "application/json, text/event-stream" } else { EVENTS };
@@ -154,7 +165,7 @@ impl BrokerClient {
         drop(response);
         let (token, requests) = self.requests(token.as_deref()).await?;
         match (token, &self.access) {
-            (None, Some(access)) => Err(plain(access.required())),
+            (None, Some(access)) => Err(sign_in(access.required())),
             _ => exchange(&requests, &method, url, &all, &body).await,
         }
     }
@@ -205,7 +216,7 @@ impl BrokerClient {
 }
 
 impl StreamableHttpClient for BrokerClient {
-    type Error = RequestError;
+    type Error = ClientError;
 
     async fn post_message(
         &self,
@@ -237,7 +248,7 @@ impl StreamableHttpClient for BrokerClient {
         session_id: Arc<str>,
         _: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), StreamableHttpError<RequestError>> {
+    ) -> Result<(), StreamableHttpError<ClientError>> {
         let response = self.send(Method::DELETE, &uri, Some(&session_id), custom_headers, None);
         match response.await?.status() {
             status if status.is_success() => Ok(()),
@@ -255,7 +266,7 @@ impl StreamableHttpClient for BrokerClient {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<RequestError>> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<ClientError>> {
         let limit = StreamableHttpResponseLimits::default().max_sse_event_size;
         self.get_stream_with_max_sse_event_size(
             uri,
@@ -276,7 +287,7 @@ impl StreamableHttpClient for BrokerClient {
         _: Option<String>,
         mut custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<RequestError>> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<ClientError>> {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::try_from(id).ok()) {
             custom_headers.insert(LAST_EVENT, id);
         }
@@ -318,10 +329,10 @@ async fn refused(
     if let Some(bearer) = bearer {
         let is_scope = bearer.error.as_deref() == Some("insufficient_scope");
         if status == StatusCode::UNAUTHORIZED {
-            return Err(plain(required(server, &[])));
+            return Err(sign_in(required(server, &[])));
         }
         if status == StatusCode::FORBIDDEN && is_scope {
-            return Err(plain(required(server, &bearer.scopes)));
+            return Err(sign_in(required(server, &bearer.scopes)));
         }
     }
     if is_access || challenge {
@@ -357,21 +368,25 @@ async fn exchange(
     url: &str,
     headers: &HeaderMap,
     body: &Bytes,
-) -> Result<Response<Body>, StreamableHttpError<RequestError>> {
+) -> Result<Response<Body>, StreamableHttpError<ClientError>> {
     let body: OutgoingBody = Full::new(body.clone()).map_err(|never| match never {}).boxed_unsync();
     let mut request = Request::new(body);
     *request.method_mut() = method.clone();
     *request.headers_mut() = headers.clone();
     let sent = requests.send(url, request, RequestTimes::default()).await;
-    let response = sent.map_err(StreamableHttpError::Client)?;
+    let response = sent.map_err(|error| StreamableHttpError::Client(error.into()))?;
     Ok(response.map(|body| Body(body, Arc::clone(requests))))
 }
 
-fn plain(reason: String) -> StreamableHttpError<RequestError> {
+fn sign_in(reason: String) -> StreamableHttpError<ClientError> {
+    StreamableHttpError::Client(ClientError::SignIn(reason))
+}
+
+fn plain(reason: String) -> StreamableHttpError<ClientError> {
     StreamableHttpError::UnexpectedServerResponse(reason.into())
 }
 
-fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<RequestError> {
+fn unexpected(status: StatusCode, body: &str) -> StreamableHttpError<ClientError> {
     const SHOWN: usize = 300;
     let body = &body[..body.floor_char_boundary(SHOWN)];
     let text =
@@ -391,12 +406,12 @@ fn is_media_type(kind: &str, expected: &str) -> bool {
 async fn read(
     mut body: Body,
     limit: usize,
-) -> (Result<Vec<u8>, StreamableHttpError<RequestError>>, bool) {
+) -> (Result<Vec<u8>, StreamableHttpError<ClientError>>, bool) {
     let mut bytes = Vec::new();
     while let Some(frame) = body.0.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
-            Err(error) => return (Err(StreamableHttpError::Client(error)), false),
+            Err(error) => return (Err(StreamableHttpError::Client(error.into())), false),
         };
         let Ok(data) = frame.into_data() else { continue };
         if data.len() > limit - bytes.len() {

@@ -70,9 +70,9 @@ pub(crate) fn required(server: &ServerName, scopes: &[String]) -> String {
     let options = scopes.iter().flat_map(|scope| ["--scope".to_owned(), scope.clone()]);
     let command = shell::command(words.chain(options).collect::<Vec<_>>());
     match scopes {
-        [] => format!("it requires a sign-in: a person has to run `{command}`"),
+        [] => format!("requires a sign-in: a person has to run `{command}`"),
         scopes => format!(
-            "it requires a sign-in with the scopes `{}`: a person has to run `{command}`",
+            "requires a sign-in with the scopes `{}`: a person has to run `{command}`",
             scopes.join(" ")
         ),
     }

@@ -162,12 +162,7 @@ impl Fixture {
         let fake = Arc::new(Fake { behaviour, starts: AtomicUsize::new(0) });
         let connect: Arc<dyn Connect> = Arc::clone(&fake) as _;
         let servers = Servers::new(ServersOptions { connect: Some(connect), ..Default::default() });
-        let process = ServerProcess {
-            command: vec!["fake".into()],
-            directory: "/".into(),
-            environment: Vec::new(),
-            confine: None,
-        };
+        let process = ServerProcess::new("fake", "/");
         let target = ServerTarget {
             name: ServerName::new("fake").unwrap(),
             address: Arc::new(ServerAddress::Process(process)),

@@ -109,8 +109,7 @@ async fn call(servers: &Servers, url: String, tool: &str) -> String {
 async fn a_person_signs_in_and_the_server_is_called() {
     let (server, store) = (OAuthServer::start(), Memory::default());
     let answer = call(&servers(&store), server.url(), "echo").await;
-    let needed = "the server `docs` did not start: it requires a sign-in: a person has to run \
-                  `kitbag login docs`";
+    let needed = "the server `docs` requires a sign-in: a person has to run `kitbag login docs`";
     assert_eq!(answer, needed);
     store.write(&sign_in(&server).await.unwrap()).unwrap();
     let servers = servers(&store);

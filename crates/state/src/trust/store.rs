@@ -1,15 +1,13 @@
 //! The store of trust records.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::{Lock, SharedState, StateError, check_file, open};
+use crate::{SharedState, StateError, files};
 use kitbag_base::ContentDigest;
 use kitbag_base::text::shown;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::trust::record::{TrustRecord, VERSION, digest_of};
@@ -19,9 +17,6 @@ const RECORD_BYTES: u64 = 4 << 20;
 
 /// Maximum size of the shown content that is read.
 const SHOWN_BYTES: u64 = 256 << 20;
-
-/// The time that a process waits for another process that changes the records.
-const LOCK_TIME: Duration = Duration::from_secs(10);
 
 /// The extension of a record.
 const RECORD: &str = ".json";
@@ -111,7 +106,7 @@ impl TrustStore {
     pub fn shown(&self, workspace: &Path) -> Result<TrustedContent, TrustError> {
         let Some(directory) = self.state.find()? else { return Ok(TrustedContent::default()) };
         let path = directory.join(name(workspace, SHOWN));
-        let mut kept: TrustedContent = read(&path, SHOWN_BYTES)?.unwrap_or_default();
+        let mut kept: TrustedContent = files::read(&path, SHOWN_BYTES)?.unwrap_or_default();
         kept.texts.retain(|digest, text| digest_of(text.as_bytes()) == *digest);
         Ok(kept)
     }
@@ -136,12 +131,12 @@ impl TrustStore {
     /// [`TrustError`] if they cannot be written. The previous trust is still in effect then.
     pub fn write(&self, record: &TrustRecord, shown: &TrustedContent) -> Result<(), TrustError> {
         let directory = self.state.make()?;
-        let _lock = lock(directory)?;
+        let _lock = files::lock(directory)?;
         let workspace = Path::new(&record.workspace);
         // If the process is stopped in between, the previous record remains, and its changes are
         // shown as whole files.
-        write(&directory.join(name(workspace, SHOWN)), shown)?;
-        write(&directory.join(name(workspace, RECORD)), record)
+        files::write(&directory.join(name(workspace, SHOWN)), shown)?;
+        Ok(files::write(&directory.join(name(workspace, RECORD)), record)?)
     }
 
     /// Returns true if a workspace has a record, valid or not.
@@ -163,9 +158,9 @@ impl TrustStore {
     /// [`TrustError`] if the record cannot be removed.
     pub fn revoke(&self, workspace: &Path) -> Result<bool, TrustError> {
         let Some(directory) = self.state.find()? else { return Ok(false) };
-        let _lock = lock(directory)?;
-        let was_there = remove(&directory.join(name(workspace, RECORD)))?;
-        remove(&directory.join(name(workspace, SHOWN)))?;
+        let _lock = files::lock(directory)?;
+        let was_there = files::remove(&directory.join(name(workspace, RECORD)))?;
+        files::remove(&directory.join(name(workspace, SHOWN)))?;
         Ok(was_there)
     }
 
@@ -201,64 +196,17 @@ fn name(workspace: &Path, end: &str) -> String {
     format!("{}{end}", &hash[..32])
 }
 
-fn lock(directory: &Path) -> Result<Lock, TrustError> {
-    let path = directory.join("lock");
-    Lock::take(&path, LOCK_TIME).map_err(|reason| failed(&path, reason))
-}
-
 fn failed(path: &Path, reason: impl Into<String>) -> TrustError {
     TrustError::File { path: path.to_owned(), reason: reason.into() }
 }
 
 fn read_record(path: &Path) -> Result<Option<TrustRecord>, TrustError> {
-    let record: Option<TrustRecord> = read(path, RECORD_BYTES)?;
+    let record: Option<TrustRecord> = files::read(path, RECORD_BYTES)?;
     match record {
         Some(TrustRecord { version, .. }) if version != VERSION => {
             Err(failed(path, format!("it has format {version} of a different kitbag version")))
         }
         record => Ok(record),
-    }
-}
-
-/// Reads a file that no other user can have written. Returns `None` if it does not exist.
-fn read<T: DeserializeOwned>(path: &Path, most: u64) -> Result<Option<T>, TrustError> {
-    let unreadable = |error: io::Error| failed(path, error.to_string());
-    let file: File = match open(path, OpenOptions::new().read(true)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(unreadable)?,
-    };
-    let found = file.metadata().map_err(unreadable)?;
-    check_file(&found, path).map_err(|reason| failed(path, reason))?;
-    let mut text = Vec::new();
-    file.take(most).read_to_end(&mut text).map_err(unreadable)?;
-    serde_json::from_slice(&text).map(Some).map_err(|error| failed(path, error.to_string()))
-}
-
-/// Writes a file atomically. The records must be locked.
-fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), TrustError> {
-    let partial = {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.with_file_name(format!(".{name}"))
-    };
-    let write = || {
-        remove(&partial).map_err(io::Error::other)?;
-        let mut file = open(&partial, OpenOptions::new().write(true).create_new(true))?;
-        file.write_all(&serde_json::to_vec(value)?)?;
-        file.sync_data()?;
-        fs::rename(&partial, path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&partial);
-        failed(path, error.to_string())
-    })
-}
-
-/// Removes a file. Returns true if it existed.
-fn remove(path: &Path) -> Result<bool, TrustError> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(failed(path, error.to_string())),
     }
 }
 

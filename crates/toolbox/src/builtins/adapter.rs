@@ -1,7 +1,7 @@
 //! The host's part of a built-in: grants that depend on the call, and arguments that only the host
 //! sets.
 
-use kitbag_config::{Config, ConfiguredTool};
+use kitbag_config::ConfiguredTool;
 use kitbag_contract::{ErrorInfo, Limits};
 use kitbag_policy::DirectoryGrant;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::registry::ToolboxState;
 pub(crate) trait Adapter: Sync {
     /// Adds the parts of this configuration that a model needs to know to the component's
     /// description. A call does not use them.
-    fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String);
+    fn describe(&self, state: &ToolboxState, tool: &ConfiguredTool, description: &mut String);
 
     fn names_tools(&self) -> bool {
         false

@@ -69,7 +69,7 @@ pub(crate) async fn prompt(
     let config = toolbox.config();
     let Some(tool) = learn(config) else { return Ok(KnowledgePrompt::default()) };
     let (untrusted, trusted): (Vec<_>, Vec<_>) =
-        enabled(config).partition(|topic| is_untrusted(config, topic));
+        enabled(&toolbox.0).partition(|topic| is_untrusted(config, topic));
     if !untrusted.is_empty() {
         problems.push(
             "the prompt omits the topics of the workspace, because the workspace is not trusted; \
@@ -214,7 +214,7 @@ pub(crate) fn subject(
     let config = toolbox.config();
     let tool = learn(config).ok_or_else(|| error(format!("the tool `{LEARN}` is off")))?;
     // A title in place of the id also names the topic. The answer uses the id.
-    let topic = &find(config, topic)?.id;
+    let topic = &find(&toolbox.0, topic)?.id;
     // A resource is read completely, not only the part that a model reads.
     let max_bytes = tool.limits.limits().output.as_u64();
     let arguments = json!({ "topic": topic, "subjects": [slug], "max_bytes": max_bytes });
@@ -232,7 +232,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     let Some(tool) = learn(config) else {
         return Ok(Err(Unanswered::Error(error(format!("the tool `{LEARN}` is off")))));
     };
-    let topic = match find(config, topic) {
+    let topic = match find(&toolbox.0, topic) {
         Ok(topic) => &topic.id,
         Err(error) => return Ok(Err(Unanswered::Error(error))),
     };

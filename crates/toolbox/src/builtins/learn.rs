@@ -30,8 +30,9 @@ const TOPIC_KEY: &str = "_topic";
 pub(crate) struct Learn;
 
 impl Adapter for Learn {
-    fn describe(&self, config: &Config, _: &ConfiguredTool, description: &mut String) {
-        let mut topics = enabled(config);
+    fn describe(&self, state: &ToolboxState, _: &ConfiguredTool, description: &mut String) {
+        let config = &state.config;
+        let mut topics = enabled(state);
         let line = |topic: &Topic| match is_untrusted(config, topic) {
             // Other text of the workspace would look like text of kitbag.
             true => format!("- {}", topic.id),
@@ -64,7 +65,7 @@ impl Adapter for Learn {
     ) -> Result<Additions, AdapterRefusal> {
         let asked = arguments.get("topic").and_then(Value::as_str).unwrap_or_default();
         let refused = |reason| move |answer| AdapterRefusal { reason, answer };
-        let topic = find(&state.config, asked).map_err(refused("arguments"))?;
+        let topic = find(state, asked).map_err(refused("arguments"))?;
         let directories = vec![grant(state, topic).map_err(refused("topic"))?];
         let topic = injected(topic, limits.output);
         Ok(Additions { directories, arguments: Map::from_iter([(TOPIC_KEY.to_owned(), topic)]) })
@@ -78,10 +79,15 @@ pub(crate) fn is_learn(source: &ToolSource) -> bool {
 
 /// Returns every enabled topic, or the problem with it.
 pub(crate) fn topics(state: &ToolboxState) -> impl Iterator<Item = Result<&Topic, ErrorInfo>> {
-    enabled(&state.config).map(|topic| grant(state, topic).map(|_| topic))
+    enabled(state).map(|topic| grant(state, topic).map(|_| topic))
 }
 
-pub(crate) fn enabled(config: &Config) -> impl Iterator<Item = &Topic> {
+/// Returns the enabled topics of the configuration, and those of the skills in components.
+pub(crate) fn enabled(state: &ToolboxState) -> impl Iterator<Item = &Topic> {
+    configured(&state.config).chain(state.component_skills().topics.values())
+}
+
+fn configured(config: &Config) -> impl Iterator<Item = &Topic> {
     config.topics.values().filter(|topic| topic.enable.value)
 }
 
@@ -113,14 +119,18 @@ pub(crate) fn topic_line(topic: &Topic) -> String {
 }
 
 /// Finds a topic by its id, or by its id or title ignoring case.
-pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, ErrorInfo> {
+pub(crate) fn find<'a>(state: &'a ToolboxState, asked: &str) -> Result<&'a Topic, ErrorInfo> {
+    // A call that names a configured topic reads no components.
+    if let Some(topic) = configured(&state.config).find(|topic| topic.id == asked) {
+        return Ok(topic);
+    }
     let folded = asked.to_lowercase();
     let matches = |topic: &&Topic| {
         topic.id.to_lowercase() == folded || topic.title.value.to_lowercase() == folded
     };
-    let exact = enabled(config).find(|topic| topic.id == asked);
-    exact.or_else(|| enabled(config).find(matches)).ok_or_else(|| {
-        let ids: Vec<_> = enabled(config).map(|topic| topic.id.as_str()).collect();
+    let exact = enabled(state).find(|topic| topic.id == asked);
+    exact.or_else(|| enabled(state).find(matches)).ok_or_else(|| {
+        let ids: Vec<_> = enabled(state).map(|topic| topic.id.as_str()).collect();
         let hint = match (ids.is_empty(), nearest(asked, ids.iter().copied())) {
             (true, _) => {
                 "no topics are configured; to add one, set `subjects = \"DIRECTORY\"` under \
@@ -132,7 +142,7 @@ pub(crate) fn find<'a>(config: &'a Config, asked: &str) -> Result<&'a Topic, Err
             }
             (false, None) => format!("the topics are {}", alternatives(&ids)),
         };
-        match config.topic_off(asked) {
+        match state.config.topic_off(asked) {
             Some(reason) => error(format!("the topic `{}` is {reason}", shown(asked))),
             None => error(format!("there is no topic `{}`; {hint}", shown(asked))),
         }

@@ -36,7 +36,8 @@ const MOST_USED: [(&str, &str); MOST] = [
 pub(crate) struct Python;
 
 impl Adapter for Python {
-    fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String) {
+    fn describe(&self, state: &ToolboxState, tool: &ConfiguredTool, description: &mut String) {
+        let config = &state.config;
         if tool.grants.value.tools.is_empty() {
             description.push_str("\nNo tools are granted to scripts here.");
             return;

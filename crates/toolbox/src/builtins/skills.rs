@@ -11,7 +11,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use kitbag_base::text::shown;
-use kitbag_config::{Config, Topic};
+use kitbag_config::Topic;
 use kitbag_contract::ErrorInfo;
 use kitbag_fs_guard::{FileKind, OpenAs, open};
 use kitbag_secrets::OnAnswer;
@@ -24,18 +24,18 @@ use crate::builtins::learn::{enabled, error, find, grant, is_untrusted};
 use crate::builtins::skills::front_matter::FrontMatter;
 use crate::call::context::CallContext;
 use crate::error::ToolboxError;
-use crate::registry::Toolbox;
+use crate::registry::{Toolbox, ToolboxState};
 use crate::screening::annotations;
 
 /// The name of the file that makes a directory a skill, ignoring case.
 const SKILL_FILE: &str = "SKILL.md";
 
 /// The maximum number of files of a skill. Clients need not load larger skills, by SEP-2640.
-const FILES: usize = 512;
+pub(crate) const FILES: usize = 512;
 
 /// The maximum size of the files of a skill together. Clients need not load larger skills, by
 /// SEP-2640.
-const BYTES: u64 = 16 << 20;
+pub(crate) const BYTES: u64 = 16 << 20;
 
 /// The maximum size of the files that are read for one list of skills.
 const LIST_BYTES: u64 = 256 << 20;
@@ -110,13 +110,14 @@ struct Paths {
 type Found = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn has_skills(toolbox: &Toolbox) -> bool {
-    toolbox.has_learn() && topics(toolbox.config()).next().is_some()
+    let has_problems = || !toolbox.0.component_skills().problems.is_empty();
+    toolbox.has_learn() && (topics(&toolbox.0).next().is_some() || has_problems())
 }
 
 /// Returns the topics of skills. A list of skills is text for a model without a call, so it omits
 /// topics of an untrusted workspace.
-fn topics(config: &Config) -> impl Iterator<Item = &Topic> {
-    enabled(config).filter(|topic| topic.skills.value && !is_untrusted(config, topic))
+fn topics(state: &ToolboxState) -> impl Iterator<Item = &Topic> {
+    enabled(state).filter(|topic| topic.skills.value && !is_untrusted(&state.config, topic))
 }
 
 /// Reads the front matter of all skills.
@@ -125,7 +126,8 @@ pub(crate) async fn all_listed(
     context: &CallContext,
 ) -> Result<Skills, ToolboxError> {
     let mut skills = Skills::default();
-    for topic in topics(toolbox.config()) {
+    skills.problems.extend(toolbox.0.component_skills().problems.iter().cloned());
+    for topic in topics(&toolbox.0) {
         skills.extend(listed(toolbox, topic, usize::MAX, context).await?);
     }
     Ok(skills)
@@ -163,7 +165,8 @@ pub(crate) async fn listed(
 /// are omitted.
 pub(crate) async fn all(toolbox: &Toolbox, context: &CallContext) -> Result<Skills, ToolboxError> {
     let (mut skills, mut bytes_left) = (Skills::default(), LIST_BYTES);
-    for topic in topics(toolbox.config()) {
+    skills.problems.extend(toolbox.0.component_skills().problems.iter().cloned());
+    for topic in topics(&toolbox.0) {
         let found = match found(toolbox, topic, context).await? {
             Ok(found) => found,
             Err(problem) => {
@@ -204,8 +207,8 @@ pub(crate) async fn file(
     path: &str,
     context: &CallContext,
 ) -> Result<Result<Vec<u8>, ErrorInfo>, ToolboxError> {
-    let topic = match find(toolbox.config(), topic) {
-        Ok(topic) if topics(toolbox.config()).any(|it| it.id == topic.id) => topic,
+    let topic = match find(&toolbox.0, topic) {
+        Ok(topic) if topics(&toolbox.0).any(|it| it.id == topic.id) => topic,
         Ok(_) => return Ok(Err(error("the topic has no skills".to_owned()))),
         Err(error) => return Ok(Err(error)),
     };
@@ -399,7 +402,7 @@ fn first_line(text: &str) -> Option<String> {
     lines.next().map(str::to_owned)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

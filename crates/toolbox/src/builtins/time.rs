@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kitbag_base::text::shown;
-use kitbag_config::{Config, ConfiguredTool, ToolSource};
+use kitbag_config::{ConfiguredTool, ToolSource};
 use kitbag_contract::Limits;
 use serde_json::{Map, Value};
 
@@ -23,7 +23,8 @@ const ZONE_KEY: &str = "_zone";
 pub(crate) struct Time;
 
 impl Adapter for Time {
-    fn describe(&self, config: &Config, tool: &ConfiguredTool, description: &mut String) {
+    fn describe(&self, state: &ToolboxState, tool: &ConfiguredTool, description: &mut String) {
+        let config = &state.config;
         let ToolSource::Builtin { name } = &tool.source.value else { return };
         if let Some(zone) = &config.toolsets.zone
             && NAMING.contains(&name.value.as_str())

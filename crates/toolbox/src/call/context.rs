@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kitbag_config::{Audience, Sourced};
+use kitbag_config::{Audience, Origin, Sourced};
 use kitbag_contract::{Answer, AnswerError, Question};
 use kitbag_host::{Account, Cancellation, EventSink, RefusedAccess, RunContext};
 use kitbag_policy::http::{HttpRefusal, RefusalKind};
@@ -67,7 +67,7 @@ pub trait FrontEnd: Send {
 
     /// Answers a question that the configuration does not answer. `rejected` is the reason why the
     /// previous answer did not fit. A question with [`Question::is_consent`] is for a person: an
-    /// answer whose origin is [`Origin::Model`](kitbag_config::Origin::Model) is rejected.
+    /// answer whose origin is [`Origin::Model`] is rejected.
     fn ask(
         &mut self,
         question: &Question,
@@ -89,6 +89,13 @@ pub enum Reply {
     Declined,
     /// The person closed the question: the call ends.
     Dismissed,
+}
+
+impl Reply {
+    /// Returns an answer as text, which is read in the type of the question.
+    pub fn text(text: impl Into<String>, origin: Origin) -> Self {
+        Self::Answer(Sourced { value: Answer::Text(text.into()), origin })
+    }
 }
 
 /// A front end without answers. A question suspends the call.

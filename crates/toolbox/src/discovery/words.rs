@@ -86,8 +86,13 @@ fn has_vowel(word: &str) -> bool {
     word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
 }
 
-/// Groups of words with the same meaning.
-pub(super) struct Synonyms(HashMap<String, Vec<String>>);
+/// Words with the same or a wider meaning.
+#[derive(Default)]
+pub(super) struct Synonyms {
+    words: HashMap<String, Vec<String>>,
+    /// The meanings of verbs of two words, by their words.
+    verbs: HashMap<(String, String), Vec<String>>,
+}
 
 impl Synonyms {
     pub(super) fn get() -> &'static Self {
@@ -96,20 +101,52 @@ impl Synonyms {
     }
 
     fn read(text: &str) -> Self {
-        let mut groups: HashMap<String, Vec<String>> = HashMap::new();
+        let mut synonyms = Self::default();
+        let stems = |text: &str| text.split_whitespace().map(stem).collect::<Vec<_>>();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let group: Vec<_> = line.split_whitespace().map(stem).collect();
+            if let Some((verb, meanings)) = line.split_once('=') {
+                let verb: Vec<_> = verb.split_whitespace().map(str::to_owned).collect();
+                let [verb, particle] = <[String; 2]>::try_from(verb).expect("a verb has two words");
+                synonyms.verbs.insert((stem(&verb), particle), stems(meanings));
+                continue;
+            }
+            let (group, wider) = match line.split_once('>') {
+                Some((group, wider)) => (stems(group), stems(wider)),
+                None => (stems(line), stems(line)),
+            };
             for word in &group {
-                let known = groups.entry(word.clone()).or_default();
-                known.extend(group.iter().filter(|other| *other != word).cloned());
+                let known = synonyms.words.entry(word.clone()).or_default();
+                known.extend(wider.iter().filter(|other| *other != word).cloned());
             }
         }
-        Self(groups)
+        synonyms
     }
 
     /// Returns the synonyms of a stem, which may repeat.
     pub(super) fn of(&self, word: &str) -> &[String] {
-        self.0.get(word).map_or(&[], |group| group)
+        self.words.get(word).map_or(&[], |group| group)
+    }
+
+    /// Returns the words of a query, and the meaning of each verb of two words in place of these.
+    pub(super) fn query(&self, text: &str) -> Vec<Vec<String>> {
+        let raw: Vec<_> =
+            text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(word) = raw.get(at) {
+            let lower = word.to_lowercase();
+            let particle = raw.get(at + 1).map(|next| next.to_lowercase());
+            let verb = particle.and_then(|particle| self.verbs.get(&(stem(&lower), particle)));
+            at += 1;
+            match verb {
+                Some(meanings) => {
+                    found.push(meanings.clone());
+                    at += 1;
+                }
+                None => found.extend(words(word).map(|word| vec![word])),
+            }
+        }
+        found
     }
 }
 

@@ -158,7 +158,7 @@ impl Toolbox {
         if let Some(adapter) = adapter
             && let Some(description) = &mut tool.description
         {
-            adapter.describe(&self.0.config, configured, &mut description.value);
+            adapter.describe(&self.0, configured, &mut description.value);
         }
         if let ToolSource::Builtin { name } = &configured.source.value
             && self
@@ -382,7 +382,7 @@ impl Toolbox {
     /// Returns true if there is knowledge: an enabled topic, and the tool `learn`, whose rules
     /// apply to all reading of topics.
     pub fn has_knowledge(&self) -> bool {
-        self.has_learn() && learn::enabled(&self.0.config).next().is_some()
+        self.has_learn() && learn::enabled(&self.0).next().is_some()
     }
 
     /// Returns true if the tool `learn`, which reads topics, is enabled.

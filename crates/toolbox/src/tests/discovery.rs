@@ -28,6 +28,6 @@ fn the_right_tool_is_among_the_first_five() {
             missed.push(format!("{question}: {expected:?}, found {hits:?}"));
         }
     }
-    // 95 percent are found.
-    assert!(missed.len() * 20 <= questions.len(), "{}:\n{}", missed.len(), missed.join("\n"));
+    // 97 percent are found.
+    assert!(missed.len() * 100 <= questions.len() * 3, "{}:\n{}", missed.len(), missed.join("\n"));
 }

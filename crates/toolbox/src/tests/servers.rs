@@ -91,12 +91,7 @@ fn fake() -> Fake {
     let connect: Arc<dyn Connect> = Arc::new(Talker);
     let options = ServersOptions { connect: Some(connect), ..ServersOptions::default() };
     let toolbox = fake.toolbox.with_servers(Servers::new(options));
-    let process = ServerProcess {
-        command: vec!["talker".into()],
-        directory: "/".into(),
-        environment: Vec::new(),
-        confine: None,
-    };
+    let process = ServerProcess::new("talker", "/");
     let address = Arc::new(ServerAddress::Process(process));
     let target = toolbox.target_of(&ServerName::new("talker").unwrap(), address);
     let listing = Host::block_on(|| toolbox.list_server(&target)).unwrap().unwrap();

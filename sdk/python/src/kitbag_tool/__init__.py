@@ -16,7 +16,19 @@ def greet(name: str | None = None) -> str:
 """
 
 from . import ask, config, http, report, storage, tools
+from .items import prompt, resource
 from .outcome import ToolError
 from .registry import tool
 
-__all__ = ["ToolError", "ask", "config", "http", "report", "storage", "tool", "tools"]
+__all__ = [
+    "ToolError",
+    "ask",
+    "config",
+    "http",
+    "prompt",
+    "report",
+    "resource",
+    "storage",
+    "tool",
+    "tools",
+]

@@ -35,3 +35,13 @@ class NeverRaised(Exception):
 _results = _module("componentize_py_types")
 #: The exception of a result that is an error; `value` is the error.
 Err: Any = NeverRaised if _results is None else _results.Err
+
+
+def reason_of(error: Any) -> str:
+    """Returns the words of an error of the bindings: `Error_NoSuchStore` becomes `no such store`."""
+    name = type(error).__name__.rpartition("_")[2]
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+    detail = getattr(error, "value", None)
+    if detail and words == "other":
+        return str(detail)
+    return f"{words} ({detail})" if detail else words

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from . import state
-from .bindings import Err, http_handler, http_types, streams
+from .bindings import Err, http_handler, http_types, reason_of, streams
 from .outcome import ToolError
 
 #: The largest part that a stream of WASI accepts at once.
@@ -102,9 +102,7 @@ def request(
         if code == "HttpRequestDenied":
             reason = "the tool has no grant of `http` for it"
         else:
-            reason = "".join(f" {c.lower()}" if c.isupper() else c for c in code).strip()
-            if detail := getattr(error.value, "value", None):
-                reason += f" ({detail})"
+            reason = reason_of(error.value)
         transient = any(word in code for word in TRANSIENT)
         raise ToolError(f"`{url}` cannot be requested: {reason}", transient=transient) from None
 

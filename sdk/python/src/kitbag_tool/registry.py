@@ -9,12 +9,14 @@ import traceback
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
 
-from . import state
+from . import items, state, world
 from .outcome import Failure, NeedsAnswer, Outcome, Success, ToolError
 from .schema import arguments_schema, from_json, result_schema, split_docstring, to_json
-from .world import WitWorld
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,21 +38,24 @@ class Registered:
 registered: dict[str, Registered] = {}
 
 
+class Options(TypedDict, total=False):
+    """The options of `tool`."""
+
+    name: str
+    title: str
+    description: str
+    annotations: dict[str, Any]
+    grants: dict[str, Any]
+    approve: str | dict[str, Any]
+    format: Callable[..., str]
+
+
 @overload
 def tool(function: Function, /) -> Function: ...
 
 
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    annotations: dict[str, Any] | None = None,
-    grants: dict[str, Any] | None = None,
-    approve: str | dict[str, Any] | None = None,
-    format: Callable[..., str] | None = None,
-) -> Callable[[Function], Function]: ...
+def tool(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 
 def tool(function: Any = None, /, **options: Any) -> Any:
@@ -64,45 +69,34 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     (`"on-write"`, `"always"` or `{"when": {"path": "secrets/**"}}`), `annotations` are MCP's hints.
     `format` receives the arguments and returns one line, for the person who approves the call.
     """
+    for option in options.keys() - Options.__annotations__.keys():
+        raise TypeError(f"`tool` has no option `{option}`")
     if function is None:
         return lambda function: _register(function, **options)
     return _register(function)
 
 
 def _register(
-    function: Function,
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    annotations: dict[str, Any] | None = None,
-    grants: dict[str, Any] | None = None,
-    approve: str | dict[str, Any] | None = None,
-    format: Callable[..., str] | None = None,
+    function: Function, *, format: Callable[..., str] | None = None, **options: Any
 ) -> Function:
-    name = name or function.__name__
     text, _ = split_docstring(inspect.getdoc(function) or "")
     described = {
-        "name": name,
-        "title": title,
-        "description": description or text or None,
+        "name": function.__name__,
+        "description": text or None,
         "inputSchema": arguments_schema(function),
         "outputSchema": result_schema(function),
-        "annotations": annotations,
-        "grants": grants,
-        "approve": approve,
+        **{key: value for key, value in options.items() if value},
     }
     present = {key: value for key, value in described.items() if value is not None}
-    registered[name] = Registered(function, present, format)
-    # componentize-py takes the exports from the app's own module.
-    function.__globals__.setdefault("WitWorld", WitWorld)
-    return function
+    registered[present["name"]] = Registered(function, present, format)
+    return world.exported(function)
 
 
 def describe() -> str:
-    """Returns the description of all tools in the form of the contract."""
+    """Returns the description of the component in the form of the contract."""
     tools = [tool.description for tool in registered.values()]
-    return json.dumps(tools[0] if len(tools) == 1 else {"tools": tools}, ensure_ascii=False)
+    described = tools[0] if len(tools) == 1 else {"tools": tools}
+    return json.dumps(described | items.described(), ensure_ascii=False)
 
 
 def render(name: str, arguments: str) -> str:
@@ -116,9 +110,6 @@ def render(name: str, arguments: str) -> str:
 
 def run(name: str, root: str, arguments: str, answers: str) -> Outcome:
     """Runs one call. An exception of the tool is a failure, with its traceback for the maintainer."""
-    tool = _find(name)
-    if tool is None:
-        return Failure(f"the component has no tool `{name}`")
     state.current.answers = json.loads(answers)
     try:
         os.chdir(root)
@@ -126,10 +117,7 @@ def run(name: str, root: str, arguments: str, answers: str) -> Outcome:
         # Without a granted directory there are no files.
         pass
     try:
-        result = tool.function(**tool.arguments(json.loads(arguments)))
-        if isinstance(result, str) and "outputSchema" not in tool.description:
-            return Success(result)
-        return Success(json.dumps(to_json(result), ensure_ascii=False))
+        return Success(_result(name, json.loads(arguments)))
     except NeedsAnswer as needed:
         return needed.question
     except ToolError as error:
@@ -140,6 +128,29 @@ def run(name: str, root: str, arguments: str, answers: str) -> Outcome:
         return Failure(message, _trace(error))
     except Exception as error:
         return Failure(f"the tool failed: {type(error).__name__}: {error}", _trace(error))
+
+
+def _result(name: str, arguments: dict[str, Any]) -> str:
+    """Calls a tool or a prompt, or reads a resource."""
+    if name == "resource/read":
+        result = items.read(arguments["uri"])
+        if result is None:
+            raise ToolError(f"the component has no resource `{arguments['uri']}`")
+    elif name.startswith("prompt/"):
+        prompt = items.prompts.get(name.removeprefix("prompt/"))
+        if prompt is None:
+            raise ToolError(f"the component has no {name.replace('/', ' `', 1)}`")
+        result = prompt.function(**arguments)
+    else:
+        tool = _find(name)
+        if tool is None:
+            raise ToolError(f"the component has no tool `{name}`")
+        result = tool.function(**tool.arguments(arguments))
+        if "outputSchema" in tool.description:
+            return json.dumps(to_json(result), ensure_ascii=False)
+    if isinstance(result, str):
+        return result
+    return json.dumps(to_json(result), ensure_ascii=False)
 
 
 def _find(name: str) -> Registered | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .bindings import Err, keyvalue
+from .bindings import Err, keyvalue, reason_of
 from .outcome import ToolError
 
 
@@ -56,11 +56,7 @@ class Store:
         try:
             yield
         except Err as error:
-            # `Error_NoSuchStore` becomes `no such store`.
-            kind = type(error.value).__name__.partition("_")[2]
-            words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
-            reason = getattr(error.value, "value", words)
-            raise ToolError(f"the store `{self.name}` failed: {reason}") from None
+            raise ToolError(f"the store `{self.name}` failed: {reason_of(error.value)}") from None
 
 
 def open(name: str = "default") -> Store:

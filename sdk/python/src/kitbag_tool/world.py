@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from . import registry
 from .bindings import types
 from .outcome import Failure, Outcome, Success
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class WitWorld:
@@ -19,6 +22,12 @@ class WitWorld:
         if ctx.action == types.Action.FORMAT_ARGUMENTS:
             return types.Outcome_Success(registry.render(name, arguments))
         return _outcome(registry.run(name, ctx.root, arguments, answers))
+
+
+def exported(function: Function) -> Function:
+    """Exports the world from the module of a function, where componentize-py looks for it."""
+    function.__globals__.setdefault("WitWorld", WitWorld)
+    return function
 
 
 def _outcome(outcome: Outcome) -> Any:

@@ -54,6 +54,32 @@ impl ToolFiles {
         Ok(place)
     }
 
+    /// Finds the files that hold a tool or a server: those of the workspace, or of the user. `None`:
+    /// neither has it. Files of a workspace without effect are not searched.
+    pub(crate) fn find(
+        global: &Global,
+        config: Option<&Config>,
+        holds: impl Fn(&Self) -> Result<bool, CliError>,
+    ) -> Result<Option<Self>, CliError> {
+        let root = match config {
+            Some(config) => config.root.value.clone(),
+            None => global.builder().find_workspace()?,
+        };
+        let own_file = config.and_then(|config| config.own_file.clone()).or_else(Global::own_file);
+        for layer in [Layer::Workspace, Layer::User] {
+            if layer == Layer::Workspace && config.is_some_and(|config| config.ignored.is_some()) {
+                continue;
+            }
+            let Ok(place) = Self::at(layer, root.clone(), own_file.clone()) else { continue };
+            if holds(&place)? {
+                // Links are refused only if a file would be written.
+                place.check()?;
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the files of the workspace with this root, or those beside the user config, without
     /// reading them.
     pub(crate) fn at(

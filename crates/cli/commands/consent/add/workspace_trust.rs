@@ -61,6 +61,11 @@ impl TrustBefore {
         kitbag.map(|kitbag| Self::reviewed(kitbag.toolbox().config(), global))
     }
 
+    /// Returns whether the workspace was trusted, or had nothing to trust.
+    pub(crate) fn is_trusted(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
     /// Returns the current limits of all calls if the workspace does not set them.
     pub(crate) fn limits(&self, global: &Global) -> Result<Option<Limits>, CliError> {
         match self {

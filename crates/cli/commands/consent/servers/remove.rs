@@ -19,23 +19,11 @@ pub(crate) fn remove(global: &Global, name: &str) -> Result<Option<Exit>, CliErr
     // Also reads an untrusted configuration, because no server starts.
     let (kitbag, _) = global.builder().ask_trust().single_call().build_faulty();
     let config = kitbag.as_ref().map(|kitbag| kitbag.toolbox().config());
-    let root = match config {
-        Some(config) => config.root.value.clone(),
-        None => global.builder().find_workspace()?,
-    };
-    let own_file = config.and_then(|config| config.own_file.clone()).or_else(Global::own_file);
-    for layer in [Layer::Workspace, Layer::User] {
-        if layer == Layer::Workspace && config.is_some_and(|config| config.ignored.is_some()) {
-            continue;
-        }
-        let Ok(place) = ToolFiles::at(layer, root.clone(), own_file.clone()) else { continue };
+    let place = ToolFiles::find(global, config, |place| {
         let text = place.config_text().unwrap_or_default();
-        if table::has_server(&text, name.as_str()) == Some(true) {
-            place.check()?;
-            return of(global, &name, &place).map(Some);
-        }
-    }
-    Ok(None)
+        Ok(table::has_server(&text, name.as_str()) == Some(true))
+    })?;
+    place.map(|place| of(global, &name, &place)).transpose()
 }
 
 fn of(global: &Global, name: &ServerName, place: &ToolFiles) -> Result<Exit, CliError> {

@@ -2,7 +2,7 @@
 
 use kitbag_policy::{ConfigValueError, ConfigValues};
 
-use super::{ConfigKind, Merge};
+use super::kind::{ConfigKind, Merge};
 use crate::format::span::merge;
 use crate::report::Report;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kitbag_policy::{Grants, SecretName, VariableGrant, VariableName};
 
 use super::beyond::layered;
-use super::call::{CallForm, CallTarget};
-use super::{ConfigKind, Merge};
+use super::call_form::{CallForm, CallTarget};
+use super::kind::{ConfigKind, Merge, Placeholder};
 use crate::config::ConfiguredGrants;
 use crate::format::span::{At, Written};
 use crate::format::{CeilingGrantsConfig, VariableConfig};
@@ -22,14 +22,6 @@ pub(super) const KIND: ConfigKind = ConfigKind {
     ceiling: Some(ceiling),
     call: Some(CallForm { read: typed, add }),
 };
-
-#[derive(Clone, Debug)]
-pub(super) struct Placeholder {
-    pub(super) variable: VariableName,
-    pub(super) secret: SecretName,
-    /// `true` if the user config also grants the variable to the tool.
-    pub(super) is_own: bool,
-}
 
 fn ceiling(own: At<'_, CeilingGrantsConfig>, ceiling: &mut ConfiguredGrants, report: &mut Report) {
     let Some(at) = own.inner(|grants| grants.env.as_ref()) else { return };

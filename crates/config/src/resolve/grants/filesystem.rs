@@ -19,7 +19,7 @@ use crate::read::sources::{BuiltinTool, PYTHON};
 use crate::report::{DiagnosticKind, GrantedLink, Problem, Report};
 use crate::resolve::context::{Context, Directory, valid};
 use crate::resolve::grants::beyond::Grantee;
-use crate::resolve::grants::{ConfigKind, Merge, of_kind};
+use crate::resolve::grants::kind::{ConfigKind, Merge, of_kind};
 use crate::resolve::user::secret_files;
 
 /// The maximum number of directories that one tool is granted. Each takes a handle of the call, and

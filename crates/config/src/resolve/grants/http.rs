@@ -10,8 +10,8 @@ use kitbag_policy::http::{Deny, Headers, MAX_FOLLOW, Methods};
 use kitbag_policy::{Grants, HttpGrant, HttpGrants, UrlPattern};
 
 use super::beyond::layered;
-use super::call::{CallForm, CallTarget, table};
-use super::{ConfigKind, Merge};
+use super::call_form::{CallForm, CallTarget, table};
+use super::kind::{ConfigKind, Merge};
 use crate::config::ConfiguredGrants;
 use crate::format::span::{At, StringOr, Written};
 use crate::format::{CeilingGrantsConfig, HttpConfig, HttpGrantConfig};

@@ -5,33 +5,23 @@
 
 pub(super) mod beyond;
 pub(super) mod call;
+mod call_form;
 mod config_values;
 mod environment;
 pub(super) mod filesystem;
 pub(super) mod http;
+mod kind;
 mod secrets;
 mod storage;
 pub(super) mod tools;
 
-use self::beyond::{Code, Entries, Grantee};
-use self::call::CallForm;
-use self::environment::Placeholder;
+use self::beyond::{Code, Grantee};
+use self::kind::{ConfigKind, Merge};
 use super::context::{ConfigFiles, Context, of_user};
 use crate::config::ConfiguredGrants;
-use crate::format::span::{At, Written};
-use crate::format::{CeilingGrantsConfig, GrantsConfig};
+use crate::format::GrantsConfig;
+use crate::format::span::At;
 use crate::report::Report;
-
-/// A kind of grants in a configuration.
-struct ConfigKind {
-    key: &'static str,
-    /// Merges the layers of a tool.
-    merge: fn(&mut Merge<'_, '_>, &mut Report),
-    /// Reads the ceiling of the user config. `None`: the kind has no ceiling.
-    ceiling: Option<fn(At<'_, CeilingGrantsConfig>, &mut ConfiguredGrants, &mut Report)>,
-    /// The form of a grant for one call. `None`: only a file can grant this kind.
-    call: Option<CallForm>,
-}
 
 /// The kinds, in the order in which they are merged: variables hold placeholders of secrets.
 static KINDS: [ConfigKind; 7] = [
@@ -43,31 +33,6 @@ static KINDS: [ConfigKind; 7] = [
     storage::KIND,
     tools::KIND,
 ];
-
-/// The grants of a tool while they are merged.
-struct Merge<'a, 'g> {
-    context: &'a Context<'a>,
-    grantee: Grantee<'a>,
-    /// The layers, the weakest first.
-    layers: &'a [At<'a, GrantsConfig>],
-    /// The variables that hold the placeholder of a secret.
-    placeholders: Vec<(At<'a, String>, Placeholder)>,
-    grants: &'g mut ConfiguredGrants,
-}
-
-impl<'a> Merge<'a, '_> {
-    /// Returns the layers that have the kind.
-    fn layers<T>(
-        &self,
-        kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,
-    ) -> Vec<At<'a, T>> {
-        of_kind(self.layers, kind)
-    }
-
-    fn entries(&mut self, key: &'static str) -> Entries<'a, '_> {
-        Entries::new(self.context, self.grantee, key, self.grants)
-    }
-}
 
 /// Merges the grants of a tool from all layers, the weakest first.
 ///
@@ -105,13 +70,6 @@ pub(super) fn grant_ceiling(configs: &ConfigFiles<'_>, report: &mut Report) -> C
 pub(super) fn empty_ceiling() -> ConfiguredGrants {
     let limited = KINDS.iter().filter(|kind| kind.ceiling.is_some());
     ConfiguredGrants::empty_of(limited.map(|kind| kind.key))
-}
-
-fn of_kind<'a, T>(
-    layers: &[At<'a, GrantsConfig>],
-    kind: impl Fn(&'a GrantsConfig) -> Option<&'a Written<T>>,
-) -> Vec<At<'a, T>> {
-    layers.iter().filter_map(|grants| grants.inner(&kind)).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use kitbag_base::shell;
 use kitbag_policy::{SecretGrant, SecretName, UrlPattern};
 
 use super::beyond::{Entries, layered};
-use super::environment::Placeholder;
-use super::{ConfigKind, Merge};
+use super::kind::{ConfigKind, Merge, Placeholder};
 use crate::config::ConfiguredGrants;
 use crate::format::span::{At, Table, merge};
 use crate::format::{CeilingGrantsConfig, SecretGrantConfig};

@@ -4,8 +4,8 @@ use kitbag_base::ByteSize;
 use kitbag_policy::{Grants, StorageGrant, StorageGrantError};
 
 use super::beyond::{Grantee, layered};
-use super::call::{CallForm, CallTarget, table};
-use super::{ConfigKind, Merge};
+use super::call_form::{CallForm, CallTarget, table};
+use super::kind::{ConfigKind, Merge};
 use crate::config::ConfiguredGrants;
 use crate::format::span::{At, BoolOr};
 use crate::format::{CeilingGrantsConfig, StorageConfig};

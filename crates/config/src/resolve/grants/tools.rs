@@ -8,8 +8,8 @@ use kitbag_policy::tools::{Alias, ArgumentPath, Condition, ToolGrant, ToolGrants
 use kitbag_policy::{Grants, Kind, Rates};
 
 use super::beyond::{Code, Grantee, layered};
-use super::call::{CallForm, CallTarget, table};
-use super::{ConfigKind, Merge};
+use super::call_form::{CallForm, CallTarget, table};
+use super::kind::{ConfigKind, Merge};
 use crate::config::{ConfiguredGrants, ConfiguredTool};
 use crate::format::span::{At, StringOr, Table};
 use crate::format::{

@@ -1,7 +1,6 @@
 //! The address of a server: a process, or a URL.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kitbag_base::shell;
@@ -13,10 +12,9 @@ use kitbag_policy::server::{
 use kitbag_policy::{SecretName, VariableGrant, VariableName};
 
 use super::confinement;
+use super::paths::{base, path};
 use crate::format::ServerConfig;
 use crate::format::span::{At, Part, StringOr, Written};
-use crate::layers::path::{Bases, is_fixed};
-use crate::read::file::Layer;
 use crate::report::text::listed_twice;
 use crate::report::{Diagnostic, DiagnosticKind, Problem, Report};
 use crate::resolve::context::Context;
@@ -313,30 +311,4 @@ fn header(name: &str, value: &str) -> Result<(), String> {
         true => Err(format!("kitbag sets the header `{}` itself; remove it", shown(name))),
         false => Ok(()),
     }
-}
-
-/// Returns the directory to which the paths of a server are relative: the workspace, or for your
-/// user config the home directory.
-pub(super) fn base(context: &Context<'_>, layer: Layer) -> Result<PathBuf, Problem> {
-    match (layer, context.bases.home) {
-        (Layer::Workspace | Layer::Manifest, _) => Ok(context.bases.root.to_owned()),
-        (Layer::User, Some(home)) => Ok(home.to_owned()),
-        (Layer::User, None) => Err(Problem::from(
-            "the home directory is unknown, in which the server would run; set `directory` to an \
-             absolute path",
-        )),
-    }
-}
-
-/// Returns the absolute form of a path of a server.
-pub(super) fn path(
-    context: &Context<'_>,
-    at: At<'_, str>,
-    layer: Layer,
-) -> Result<PathBuf, Problem> {
-    if is_fixed(at.value) || at.value.is_empty() {
-        return context.bases.absolute(at.value);
-    }
-    let root = base(context, layer)?;
-    Bases { root: &root, home: context.bases.home }.absolute(at.value)
 }

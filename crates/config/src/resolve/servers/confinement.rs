@@ -7,7 +7,7 @@ use kitbag_fs_guard::{Located, OpenError, canonical, locate};
 use kitbag_policy::DirectoryGrant;
 use kitbag_policy::server::Confinement;
 
-use super::address;
+use super::paths;
 use crate::format::ConfineConfig;
 use crate::format::span::{At, Written};
 use crate::layers::path::is_fixed;
@@ -141,7 +141,7 @@ fn existing(
     report: &mut Report,
 ) -> Result<Located, Problem> {
     let layer = at.file.layer();
-    let path = address::path(context, at.with(at.value.as_str()), layer)?;
+    let path = paths::path(context, at.with(at.value.as_str()), layer)?;
     let found = locate(&path).map_err(|error| match error {
         OpenError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
             refused(at.value, "it does not exist; create it first")

@@ -7,6 +7,7 @@ mod address;
 mod ceiling;
 mod confinement;
 pub(super) mod offers;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

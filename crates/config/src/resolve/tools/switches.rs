@@ -11,7 +11,7 @@ use crate::read::Workspace;
 use crate::read::file::Layer;
 use crate::read::sources::BuiltinTool;
 use crate::report::{Diagnostic, Problem};
-use crate::resolve::context::{ConfigFiles, tables};
+use crate::resolve::config_files::{ConfigFiles, tables};
 
 #[derive(Default)]
 pub(crate) struct Switches {
