@@ -242,6 +242,14 @@ mod tests {
         assert_eq!(attempt.expected(), None);
     }
 
+    #[test]
+    fn a_worker_that_takes_over_is_recorded() {
+        let record = acting("a", true);
+        let attempt = Attempt::begin("b", 3, Some(&record));
+        let Permission::After(acting) = attempt.before_effect("send", true) else { panic!() };
+        assert_eq!((acting.worker.as_str(), attempt.expected()), ("b", Some(3)));
+    }
+
     /// The end of a call in the simulation: which worker set it in which run, or why.
     #[derive(Clone, Debug, PartialEq)]
     enum Ended {

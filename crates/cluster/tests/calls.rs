@@ -299,16 +299,25 @@ fn calls_of_a_higher_priority_run_first() {
 }
 
 #[test]
-fn a_call_waits_for_a_worker_with_its_root() {
+fn a_call_is_run_by_a_worker_with_its_root() {
     let cluster = Cluster::start();
-    let _without = cluster.worker(1);
-    let pending = cluster.begin("rooted", "{}");
-    cluster.wait_for_sent(1);
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!pending.is_ended());
+    let without = cluster.worker(1);
     let with = cluster.worker_with_roots(&["data"]);
-    assert_eq!(text_of(&pending.end()), "{}");
-    assert_eq!(with.counts().answered, 1);
+    assert_eq!(text_of(&cluster.call("rooted", "{}")), "{}");
+    assert_eq!((without.counts().answered, with.counts().answered), (0, 1));
+}
+
+#[test]
+fn a_call_without_a_worker_for_its_root_is_refused() {
+    let cluster = Cluster::start();
+    let _worker = cluster.worker_with_roots(&["other"]);
+    let error = cluster.call("rooted", "{}").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    let message = error.to_string();
+    let expected = "no worker has the root `data`: start one with `kitbag worker --root data=DIR`";
+    assert!(message.starts_with(expected), "{message}");
+    assert!(message.contains("other"), "{message}");
+    assert_eq!(cluster.front_end.counts().sent, 0);
 }
 
 #[test]
@@ -447,4 +456,33 @@ fn calls_need_only_the_permissions_of_members() {
     drop(rooted);
     let log = cluster.server.log();
     assert!(!log.contains("Violation"), "{log}");
+}
+
+#[test]
+fn killed_workers_lose_no_answer_and_repeat_no_effect() {
+    let cluster = Cluster::start();
+    let second = cluster.another_front_end(FrontEndOptions::default());
+    let mut workers: Vec<_> = (0..3).map(|_| cluster.worker(4)).collect();
+    let arguments = [r#"{"before":20}"#, r#"{"after":20}"#, r#"{"before":5,"after":5}"#];
+    let mut pending = Vec::new();
+    for step in 0..30 {
+        for number in 0..10 {
+            let front_end = if number % 2 == 0 { &cluster.front_end } else { &second };
+            let arguments = arguments[(step + number) % arguments.len()];
+            pending.push(cluster.begin_at(front_end, call("act", arguments)));
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        // In turn, at different points of their calls.
+        workers.remove(step % workers.len()).kill();
+        workers.push(cluster.worker(4));
+    }
+    let calls = pending.len();
+    let ends: Vec<_> = pending.into_iter().map(|pending| pending.end()).collect();
+    let acted = ends.iter().filter(|end| matches!(end, Ok(RemoteEnd::Completed(_)))).count();
+    let unsure = ends.iter().filter(|end| kind_of(end) == Some(ErrorKind::MayHaveActed)).count();
+    let effects = cluster.effects.count.load(Ordering::SeqCst);
+    // Every call has an end: one effect and its answer, or the error that names the doubt.
+    assert_eq!(acted + unsure, calls, "{ends:?}");
+    assert_eq!(cluster.effects.repeated.load(Ordering::SeqCst), 0);
+    assert!((acted..=calls).contains(&effects), "{effects} effects");
 }

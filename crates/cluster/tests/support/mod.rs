@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kitbag_cluster::permissions::server_config;
-use kitbag_cluster::presence::Workers;
+use kitbag_cluster::presence::{Presence, Readiness, Workers};
 use kitbag_cluster::{
     Drain, Execute, FrontEnd, FrontEndOptions, Identity, Members, Names, Nats, Queue, QueueOptions,
     Worker, WorkerCounts, WorkerOptions,
@@ -223,12 +223,22 @@ impl Cluster {
             .unwrap();
         let mut tools = Tools { effects: Arc::clone(&self.effects), skip_waits: false };
         change(&mut tools);
-        let roots = roots.iter().map(|root| (*root).to_owned()).collect();
-        let options = WorkerOptions { roots, places };
+        let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
+        let options = WorkerOptions { roots: roots.clone(), places };
         let members = self.members.clone();
         let worker = runtime.block_on(async {
             let client = connect(&self.server, &identity).await;
-            let queue = Queue::open(client, Names::new("team").unwrap()).await.unwrap();
+            let names = Names::new("team").unwrap();
+            let presence = Presence {
+                id: kitbag_cluster::CallId::random().unwrap().to_string(),
+                key: identity.public().to_owned(),
+                roots: roots.into_iter().collect(),
+                readiness: Readiness::Ready,
+                ..Presence::default()
+            };
+            let workers = Workers::open(&client, &names).await.unwrap();
+            workers.announce(&presence).await.unwrap();
+            let queue = Queue::open(client, names).await.unwrap();
             let tools: Arc<dyn Execute> = Arc::new(tools);
             Worker::new(queue, Arc::new(identity), members, tools, &options).await.unwrap()
         });
@@ -299,10 +309,6 @@ impl Pending {
     pub(crate) fn end_within(self, time: Duration) -> End {
         let waiting = async { tokio::time::timeout(time, self.task).await };
         self.handle.block_on(waiting).expect("an end").expect("no panic")
-    }
-
-    pub(crate) fn is_ended(&self) -> bool {
-        self.task.is_finished()
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use kitbag_base::ContentDigest;
 use kitbag_config::HigherLimit;
-use kitbag_contract::{AnswerError, Pin};
+use kitbag_contract::{AnswerError, ErrorKind, Pin};
 use kitbag_policy::{Period, Rate};
 use kitbag_schema::ArgumentProblem;
 use kitbag_state::audit::AuditError;
@@ -60,10 +60,11 @@ fn number(error: &ToolboxError) -> usize {
         ToolboxError::Masked { .. } => 39,
         ToolboxError::QuestionFlaw { .. } => 40,
         ToolboxError::NotCallable { .. } => 41,
+        ToolboxError::Remote { .. } => 42,
     }
 }
 
-const KINDS: usize = 42;
+const KINDS: usize = 43;
 
 fn file() -> Origin {
     Origin::File { path: Arc::from(std::path::Path::new("/h/config.toml")), line: 2, column: 8 }
@@ -117,6 +118,11 @@ fn errors() -> Vec<ToolboxError> {
         ToolboxError::NotCallable {
             tool: tool(),
             reason: "its component has several tools, and none is named `t`".into(),
+        },
+        ToolboxError::Remote {
+            kind: ErrorKind::MayHaveActed,
+            message: "the worker of the call is gone, and `t` may have changed or sent something"
+                .into(),
         },
         ToolboxError::Load { tool: tool(), source: Box::new(distrusted()) },
         ToolboxError::Arguments { tool: tool(), problems: problem() },
