@@ -182,6 +182,11 @@ fn kinds() -> Vec<(ErrorKind, &'static str, &'static str)> {
             "the message has the tool's last output; report it to the author of the tool",
         ),
         (
+            K::MayHaveActed,
+            "The worker of the call is gone, and the tool may have changed or sent something",
+            "check what happened, and call again if it did not; [guarantees](cluster-calls.md)",
+        ),
+        (
             K::Contract,
             "The tool breaks the contract: its schema, its answer or its question is not allowed",
             "report it to the author of the tool; `kitbag check` names a schema that is wrong",
