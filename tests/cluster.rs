@@ -11,15 +11,23 @@ use kitbag_test_servers::{Behaviour, NatsServer, Server};
 use serde_json::json;
 
 use crate::support::mcp::{Client, texts};
-use crate::support::{Run, Workspace};
+use crate::support::{Run, Workspace, guest};
 
-const SCRIPT: &str = "\"\"\"Say hello.\"\"\"\nprint('hello')\n";
+/// A workspace with the tools `settings`, which returns its configuration, and `request`, which
+/// sends requests with these grants.
+fn workspace_with(grants: &str) -> Workspace {
+    let workspace = Workspace::new().untrusted();
+    for name in ["settings", "request"] {
+        workspace.file(&format!(".kitbag/tools/{name}.wasm"), fs::read(guest(name)).unwrap());
+    }
+    workspace.config(&format!(
+        "[tools.settings.config]\ngreeting = \"hello\"\n[tools.request.grants]\n{grants}\n"
+    ));
+    workspace
+}
 
 fn workspace() -> Workspace {
-    let workspace = Workspace::with_toolsets(&["fetch", "python"]).untrusted();
-    workspace.config("[tools.fetch.grants]\nhttp = [\"https://a.example/**\"]\n");
-    workspace.file(".kitbag/scripts/hello.py", SCRIPT);
-    workspace
+    workspace_with("http = [\"https://a.example/**\"]")
 }
 
 fn key(workspace: &Workspace) -> String {
@@ -36,14 +44,14 @@ fn publish_shows_the_requests_and_trusts_them() {
     let (workspace, server) = (workspace(), NatsServer::start());
     let refused = publish(&workspace, &server, &[]);
     assert_eq!(refused.code, 3, "{}", refused.shown());
-    assert!(refused.stdout.contains("tool `fetch` sends requests"), "{}", refused.shown());
+    assert!(refused.stdout.contains("tool `request` sends requests"), "{}", refused.shown());
     assert!(refused.stderr.contains("nothing was published"), "{}", refused.stderr);
     let published = publish(&workspace, &server, &["--yes"]).success();
     let first = "published snapshot 1 of `team` at nats://127.0.0.1:";
     assert!(published.contains(first), "{published}");
-    assert!(published.contains(": 2 files, 0 workers, 0 front ends\n"), "{published}");
+    assert!(published.contains(": 3 files, 0 workers, 0 front ends\n"), "{published}");
     // The workspace is trusted now.
-    assert_eq!(workspace.run(&["run", "hello"]).success(), "hello\n");
+    assert_eq!(workspace.run(&["run", "settings", "key=greeting"]).success(), "hello\n");
     let again = publish(&workspace, &server, &["--yes", "--json"]).json();
     assert_eq!((&again["snapshot"], &again["name"]), (&2.into(), &"team".into()));
     assert_eq!(again["publisher"], key(&workspace));
@@ -67,7 +75,7 @@ fn directories_of_this_machine_are_not_published() {
     let (workspace, server) = (workspace(), NatsServer::start());
     let grant = |host: &str| {
         let text = format!(
-            "[tools.hello.grants]\nfilesystem = [{{ host = \"{host}\", guest = \"/data\" }}]\n"
+            "[tools.settings.grants]\nfilesystem = [{{ host = \"{host}\", guest = \"/data\" }}]\n"
         );
         workspace.config(&text);
         publish(&workspace, &server, &["--yes"])
@@ -76,7 +84,7 @@ fn directories_of_this_machine_are_not_published() {
     assert!(refused.stderr.contains("grant a root, `host = \"$ROOT/NAME\"`"), "{}", refused.stderr);
     grant("$ROOT/data").success();
     // This machine has no root of that name.
-    let refused = workspace.run(&["run", "hello"]);
+    let refused = workspace.run(&["run", "settings"]);
     assert_eq!(refused.code, 6, "{}", refused.shown());
     assert!(refused.stderr.contains("the tool needs the root `data`"), "{}", refused.stderr);
 }
@@ -162,13 +170,14 @@ fn a_client_calls_a_tool_on_a_worker() {
     support::until(|| list()[0]["readiness"] == "ready");
     assert_eq!(list()[0]["key"], own);
     let mut client = client(&workspace, &server);
-    assert_eq!(texts(&client.call("hello", json!({}))), ["hello"]);
+    let greeting = json!({ "key": "greeting" });
+    assert_eq!(texts(&client.call("settings", greeting.clone())), ["hello"]);
 
     // The worker takes a newer snapshot without a restart.
-    workspace.file(".kitbag/scripts/hello.py", SCRIPT.replace("hello", "good day"));
+    workspace.config("[tools.settings.config]\ngreeting = \"good day\"\n");
     publish(&workspace, &server, &["--yes"]).success();
     support::until(|| list()[0]["snapshot"][0] == 2 && list()[0]["readiness"] == "ready");
-    assert_eq!(texts(&client.call("hello", json!({}))), ["good day"]);
+    assert_eq!(texts(&client.call("settings", greeting)), ["good day"]);
 
     worker.signal("TERM");
     assert!(worker.0.wait().unwrap().success());
@@ -180,19 +189,16 @@ fn values_of_secrets_are_in_no_message() {
     let destination = Server::start(Behaviour::Echo);
     // The log has every message.
     let server = NatsServer::start_with("debug: true\ntrace: true", None);
-    let workspace = Workspace::with_toolsets(&["fetch"]).untrusted();
     let place = format!("{}/**", destination.url());
+    let workspace = workspace_with(&format!("http = [{place:?}]\nsecrets = {{ github = {{}} }}"));
     workspace.own_config(&format!(
         "[secrets.github]\ncommand = [\"/bin/echo\", \"{VALUE}\"]\nto = [{place:?}]\n"
-    ));
-    workspace.config(&format!(
-        "[tools.fetch.grants]\nhttp = [{place:?}]\nsecrets = {{ github = {{}} }}\n"
     ));
     let own = key(&workspace);
     publish(&workspace, &server, &["--yes", "--worker", &own, "--front-end", &own]).success();
     let _worker = Worker::start(&workspace, &server, &[]);
     let mut client = client(&workspace, &server);
-    let called = client.call("fetch", json!({ "url": destination.url() }));
+    let called = client.call("request", json!({ "url": destination.url() }));
     let seen = destination.seen();
     let [request] = &seen.requests[..] else { panic!("{called} {seen:?}") };
     assert_eq!(request.header("authorization"), Some(format!("Bearer {VALUE}")));
