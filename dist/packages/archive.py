@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .release import ARCHIVE_LIMIT, BINARY_LIMIT, compress, content, sha256, tar, write, write_tree
+from .release import ARCHIVE_LIMIT, BINARY_LIMIT, OFFSET_TABLE_LIMIT, compress, content, sha256, tar, write, write_tree
 
 
 def make(release):
@@ -20,6 +20,8 @@ def make(release):
         ):
             if size > limit:
                 sys.exit(f"the {kind} has {size:,} bytes, more than {limit:,}")
+        if release.target == "aarch64-unknown-linux-gnu" and (size := release.offset_table()) > OFFSET_TABLE_LIMIT:
+            sys.exit(f"the global offset table has {size:,} bytes, more than {OFFSET_TABLE_LIMIT:,}")
     archive = release.out / f"{release.name}.tar.gz"
     return [
         write(archive, data),

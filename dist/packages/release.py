@@ -28,6 +28,8 @@ LICENSES = ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-PYTHON")
 # A release binary is refused above these sizes.
 BINARY_LIMIT = 90_000_000
 ARCHIVE_LIMIT = 55_000_000
+# Code of the C library of ARM64 reaches 32 KB from the page where the table begins.
+OFFSET_TABLE_LIMIT = 28 << 10
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,12 @@ class Release:
             return None
         versions = re.findall(r"GLIBC_(\d+)\.(\d+)", run("readelf", "--wide", "--version-info", self.binary))
         return max((int(major), int(minor)) for major, minor in versions)
+
+    def offset_table(self):
+        """The size of the global offset table of a binary for Linux."""
+        sections = run("readelf", "--wide", "--section-headers", self.binary)
+        found = re.search(r" \.got +\S+ +\S+ +\S+ +(\S+)", sections)
+        return int(found[1], 16) if found else 0
 
     @cached_property
     def files(self):
