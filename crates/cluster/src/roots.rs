@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kitbag_base::shell::command;
 use kitbag_policy::DirectoryGrant;
 
 use crate::names::Root;
@@ -20,7 +21,10 @@ pub enum RootError {
     #[error(transparent)]
     Name(#[from] crate::NameError),
     /// No worker has the root.
-    #[error("no worker has the root `{root}`: start one with `kitbag worker --root {root}=DIR`{}", present(.workers))]
+    #[error(
+        "no worker has the root `{root}`: start one with `{}`{}", with_root(.root),
+        present(.workers)
+    )]
     NoWorker {
         /// The name of the root.
         root: String,
@@ -80,6 +84,11 @@ pub fn serving<'a>(workers: &'a [Presence], root: &Root) -> Result<Vec<&'a str>,
 fn list(names: &BTreeSet<String>) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
+}
+
+/// Returns the command for a worker with this root.
+fn with_root(root: &str) -> String {
+    command(["kitbag", "worker", "--root", &format!("{root}=DIR")])
 }
 
 /// Returns the workers in words, a few of many.

@@ -144,6 +144,8 @@ fn page_faults(process: u32) -> u64 {
 fn consecutive_large_calls_reuse_their_memory() {
     const CALLS: u64 = 10;
     let workspace = Workspace::new();
+    // The session would keep the results.
+    workspace.own_config("[serve]\nresult_size = \"64MiB\"\n");
     workspace.config(&format!("[tools.echo]\nsource = \"local\"\nwasm = {:?}\n", guest("echo")));
     workspace.run(&["run", "echo", "text=compiled"]).success();
     let mut client = Client::with_handshake(&workspace, json!({}));
