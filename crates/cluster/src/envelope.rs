@@ -1,8 +1,8 @@
 //! The signed form of every message and record.
 //!
 //! The first line is `kitbag/VERSION KEY SIGNATURE`, and the rest is JSON. The signature also
-//! covers the context, such as the subject of the message, so that a message is valid only where
-//! its sender put it.
+//! covers the context, such as the subject of the message, so that a message
+//! under another subject is not valid.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -198,7 +198,7 @@ impl CallId {
         Ok(Self(id))
     }
 
-    /// Returns a new id that nobody can guess.
+    /// Returns a new random id.
     ///
     /// # Errors
     ///

@@ -247,7 +247,7 @@ impl Queue {
     }
 
     /// Replaces the record of this revision. Returns the new revision, or `None` if the record has
-    /// another one. A write whose result got lost is found by its content.
+    /// another revision. A write whose result got lost is found by its content.
     pub(crate) async fn replace(
         &self,
         key: &str,
@@ -270,7 +270,7 @@ impl Queue {
         }
     }
 
-    /// Publishes a message that nobody stores.
+    /// Publishes a message that is not stored.
     pub(crate) async fn tell(&self, subject: String, payload: Bytes) -> Result<(), QueueError> {
         self.client.publish(Subject::from(subject), payload).await.map_err(failed)
     }

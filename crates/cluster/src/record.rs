@@ -51,7 +51,7 @@ pub struct Delivery {
     pub deliveries: u64,
 }
 
-/// What a worker does with a delivery.
+/// The action of a worker on a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'a, E> {
     /// Nothing: the call runs here.
@@ -117,7 +117,7 @@ pub struct Attempt {
     is_lost: bool,
 }
 
-/// Whether an attempt may have an effect.
+/// The permission of an attempt to have an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// The effect may happen.
@@ -163,7 +163,7 @@ impl Attempt {
     }
 
     /// Takes the result of a write of [`Permission::After`]: the new revision, or `None` if
-    /// the record had another one.
+    /// the record had another revision.
     pub fn recorded(&mut self, acting: Acting, revision: Option<u64>) {
         match revision {
             Some(revision) => (self.revision, self.acting) = (revision, Some(acting)),

@@ -237,8 +237,8 @@ impl Worker {
                 }
             }
         }
-        // Requests that are under way end within the time of a poll. What they still bring is
-        // handed back.
+        // Requests that are under way end within the time of a poll. Calls that they still
+        // deliver are returned.
         let returning = async {
             for mut batch in polls.into_iter().flatten() {
                 while let Ok(Some(Ok(message))) = timeout(2 * POLL, batch.next()).await {
@@ -502,7 +502,7 @@ async fn run(
     Ok(is_known.await?.then_some(AckKind::Ack))
 }
 
-/// Runs a call and tells the server meanwhile that this worker is there.
+/// Runs a call and tells the server meanwhile that this worker still runs it.
 async fn keep_alive<T>(message: &Message, ack_wait: Duration, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut ticks = tokio::time::interval(ack_wait / 3);

@@ -354,7 +354,7 @@ fn calls_survive_a_killed_server() {
     let unsure = ends.iter().filter(|end| kind_of(end) == Some(ErrorKind::MayHaveActed)).count();
     let refused = ends.len() - acted - unsure;
     let effects = cluster.effects.count.load(Ordering::SeqCst);
-    // Every answer stands for one effect, and no effect was repeated.
+    // Every answer has one effect, and no effect was repeated.
     assert!(effects >= acted && effects <= acted + unsure + refused, "{effects}: {ends:?}");
     assert_eq!(cluster.effects.repeated.load(Ordering::SeqCst), 0);
     assert!(acted > 0, "{ends:?}");

@@ -56,7 +56,7 @@ pub trait Journal: Send + Sync {
 /// One run of a call, as a front end sends it to a worker.
 #[derive(Clone, Debug)]
 pub struct RemoteCall {
-    /// The id of the call, which nobody can guess.
+    /// The random id of the call.
     pub id: String,
     /// The number of earlier runs, which ended with questions.
     pub round: u32,

@@ -45,7 +45,7 @@ pub(crate) async fn shorten(
     let config = generation.toolbox.config();
     let limit = config.discovery.result_size.value.as_u64() as usize;
     let client = Client::of(context);
-    // Clients need structured content only where a schema promises it. The text is the same JSON.
+    // Clients need structured content only if a schema promises it. The text is the same JSON.
     if !(is_direct && client.has_structured) {
         result.structured_content = None;
     }
