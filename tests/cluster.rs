@@ -21,7 +21,7 @@ fn workspace_with(grants: &str) -> Workspace {
         workspace.file(&format!(".kitbag/tools/{name}.wasm"), fs::read(guest(name)).unwrap());
     }
     workspace.config(&format!(
-        "[tools.settings.config]\ngreeting = \"hello\"\n[tools.request.grants]\n{grants}\n"
+        "[tools.settings.grants]\nconfig = {{ greeting = \"hello\" }}\n[tools.request.grants]\n{grants}\n"
     ));
     workspace
 }
@@ -174,7 +174,7 @@ fn a_client_calls_a_tool_on_a_worker() {
     assert_eq!(texts(&client.call("settings", greeting.clone())), ["hello"]);
 
     // The worker takes a newer snapshot without a restart.
-    workspace.config("[tools.settings.config]\ngreeting = \"good day\"\n");
+    workspace.config("[tools.settings.grants]\nconfig = { greeting = \"good day\" }\n");
     publish(&workspace, &server, &["--yes"]).success();
     support::until(|| list()[0]["snapshot"][0] == 2 && list()[0]["readiness"] == "ready");
     assert_eq!(texts(&client.call("settings", greeting)), ["good day"]);

@@ -39,7 +39,8 @@ async def call(client, tool, **arguments):
     text = "\n".join(block.text for block in result.content if block.type == "text")
     if result.is_error:
         raise AssertionError(f"{tool}: {text}")
-    return text
+    # In the newest revision the text only refers to structured content.
+    return text if result.structured_content is None else json.dumps(result.structured_content)
 
 
 def git(clone, *arguments):
