@@ -22,7 +22,7 @@ pub struct Nats {
     pub roots: Option<PathBuf>,
 }
 
-/// Why there is no connection.
+/// An error of connecting.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// A URL is not one of a NATS server.
@@ -104,7 +104,7 @@ fn file(path: &Path, reason: String) -> ConnectionError {
 }
 
 /// Joins an error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

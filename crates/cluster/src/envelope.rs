@@ -16,7 +16,7 @@ pub const WIRE_VERSION: u32 = 1;
 /// The oldest version of messages that this program reads.
 pub const OLDEST_WIRE_VERSION: u32 = 1;
 
-/// Why a message is not accepted.
+/// An error in a received message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The message does not have the form of this or any version.

@@ -264,7 +264,7 @@ fn joined(
 
 fn no_worker(error: &RootError) -> ToolboxError {
     let kind = match error {
-        RootError::Draining(_) | RootError::Nobody => ErrorKind::Busy,
+        RootError::Draining(_) | RootError::NoWorkers => ErrorKind::Busy,
         RootError::Several(_) | RootError::Name(_) | RootError::NoWorker { .. } => {
             ErrorKind::Configuration
         }

@@ -30,7 +30,7 @@ pub enum Purpose {
     Snapshot,
 }
 
-/// Why a key cannot be used.
+/// An error of reading or using a key.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The file of the key cannot be read, or another user could have read or changed it.

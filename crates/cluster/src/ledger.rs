@@ -35,7 +35,7 @@ pub(crate) struct Read {
     pub(crate) entry: Option<Entry>,
 }
 
-/// Why a record cannot be used.
+/// An error of reading or writing a record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LedgerError {
     #[error(transparent)]

@@ -74,7 +74,7 @@ pub struct Workers {
     bucket: kv::Store,
 }
 
-/// Why the list of workers cannot be used.
+/// An error of the list of workers.
 #[derive(Debug, thiserror::Error)]
 #[error("the list of workers cannot be used: {0}")]
 pub struct WorkersError(String);

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep};
 
+use crate::connection::causes;
 use crate::names::{CallId, Names, Priority, Root};
 
 /// The room that a message needs besides its payload: subject and headers.
@@ -70,7 +71,7 @@ impl Default for QueueOptions {
     }
 }
 
-/// Why the queue cannot be used.
+/// An error of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
     /// The queue has as many calls or bytes as it may have.
@@ -305,18 +306,4 @@ impl Queue {
 
 fn failed(error: impl std::error::Error) -> QueueError {
     QueueError::Nats(causes(&error))
-}
-
-/// Joins an error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

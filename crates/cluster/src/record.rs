@@ -64,7 +64,7 @@ pub enum Verdict<'a, E> {
     Run,
 }
 
-/// Why a call ends without an answer of its tool.
+/// The reason that a call ends without an answer of its tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {

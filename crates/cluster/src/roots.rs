@@ -8,7 +8,7 @@ use kitbag_policy::DirectoryGrant;
 use crate::names::Root;
 use crate::presence::{Presence, Readiness};
 
-/// Why no worker can run a tool.
+/// An error: no worker can run a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RootError {
     /// The tool needs the directories of several roots.
@@ -36,7 +36,7 @@ pub enum RootError {
     Draining(BTreeSet<String>),
     /// There are no workers.
     #[error("there is no worker: start one with `kitbag worker`")]
-    Nobody,
+    NoWorkers,
 }
 
 /// Returns the root whose workers can run a tool with these grants, on a machine that has no roots.
@@ -72,7 +72,7 @@ pub fn serving<'a>(workers: &'a [Presence], root: &Root) -> Result<Vec<&'a str>,
         _ if !able.is_empty() => {
             Err(RootError::Draining(able.into_iter().map(|worker| worker.id.clone()).collect()))
         }
-        Root::Any => Err(RootError::Nobody),
+        Root::Any => Err(RootError::NoWorkers),
         Root::Named(name) => {
             let with_roots = |worker: &Presence| (worker.id.clone(), worker.roots.clone());
             let workers = workers.iter().map(with_roots).collect();
@@ -168,6 +168,6 @@ mod tests {
             "no worker has the root `new`: start one with `kitbag worker --root new=DIR`; `a` has \
              `data`, `b` has no roots, `c` has `data`, `old`"
         );
-        assert_eq!(serving(&[], &Root::Any), Err(RootError::Nobody));
+        assert_eq!(serving(&[], &Root::Any), Err(RootError::NoWorkers));
     }
 }

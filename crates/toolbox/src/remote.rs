@@ -244,7 +244,7 @@ impl Toolbox {
     #[must_use]
     pub fn with_remote(&self, runner: Arc<dyn RemoteRunner>) -> Self {
         let (config, program) = self.parts();
-        self.with_parts_remote(config, program, Some(runner))
+        self.with_parts_and(config, program, self.0.servers.clone(), Some(runner))
     }
 
     /// Makes one run of a call for a front end. The arguments are checked again, and grants and

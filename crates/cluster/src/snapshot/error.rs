@@ -3,7 +3,7 @@
 use kitbag_base::ContentDigest;
 use kitbag_base::text::shown;
 
-/// Why a snapshot cannot be published or used.
+/// An error of publishing or using a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {

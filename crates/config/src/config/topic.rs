@@ -40,3 +40,24 @@ pub struct Topic {
     /// Each entry of `learned` and `disabled` with its own place, under the key of its list.
     pub entries: Vec<(&'static str, Sourced<String>)>,
 }
+
+impl Topic {
+    /// A directory of skills with the default settings.
+    #[must_use]
+    pub fn of_skills(id: String, subjects: Sourced<PathBuf>) -> Self {
+        Self {
+            subjects,
+            within: None,
+            enable: Sourced::default(true),
+            title: Sourced::default(id.clone()),
+            introduction: None,
+            description: None,
+            skills: Sourced::default(true),
+            learned: Sourced::default(Vec::new()),
+            include: Sourced::default(Vec::new()),
+            disabled: Sourced::default(Vec::new()),
+            entries: Vec::new(),
+            id,
+        }
+    }
+}

@@ -101,18 +101,8 @@ impl SkillDirectory {
 
     fn topic(&self, context: &Context<'_>) -> Topic {
         Topic {
-            id: self.id.to_owned(),
-            subjects: self.subjects(),
             within: self.within(context),
-            enable: Sourced::default(true),
-            title: Sourced::default(self.id.to_owned()),
-            introduction: None,
-            description: None,
-            skills: Sourced::default(true),
-            learned: Sourced::default(Vec::new()),
-            include: Sourced::default(Vec::new()),
-            disabled: Sourced::default(Vec::new()),
-            entries: Vec::new(),
+            ..Topic::of_skills(self.id.to_owned(), self.subjects())
         }
     }
 }

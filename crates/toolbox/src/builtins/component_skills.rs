@@ -66,21 +66,8 @@ impl ComponentSkills {
 }
 
 fn topic(name: &ToolName, tool: &ConfiguredTool, directory: PathBuf) -> Topic {
-    let id = format!("{name}{TOPIC_END}");
-    Topic {
-        subjects: Sourced { value: directory, origin: tool.source.origin.clone() },
-        within: None,
-        enable: Sourced::default(true),
-        title: Sourced::default(id.clone()),
-        introduction: None,
-        description: None,
-        skills: Sourced::default(true),
-        learned: Sourced::default(Vec::new()),
-        include: Sourced::default(Vec::new()),
-        disabled: Sourced::default(Vec::new()),
-        entries: Vec::new(),
-        id,
-    }
+    let origin = tool.source.origin.clone();
+    Topic::of_skills(format!("{name}{TOPIC_END}"), Sourced { value: directory, origin })
 }
 
 /// Returns the directory with the files of an archive, which is unpacked if it is not yet.

@@ -148,25 +148,7 @@ impl Toolbox {
     }
 
     pub(crate) fn with_parts(&self, config: Config, program: ProgramTools) -> Self {
-        self.with_parts_and(config, program, self.0.servers.clone())
-    }
-
-    pub(crate) fn with_parts_remote(
-        &self,
-        config: Config,
-        program: ProgramTools,
-        remote: Option<Arc<dyn RemoteRunner>>,
-    ) -> Self {
-        let (host, builtins) = (self.0.host.clone(), self.0.builtins);
-        let kept = ReloadState {
-            counts: Arc::clone(&self.0.counts),
-            auditor: self.0.auditor.clone(),
-            approvals: Arc::clone(&self.0.approvals),
-            servers: self.0.servers.clone(),
-            remote,
-        };
-        let secrets = Arc::clone(&self.0.secrets);
-        Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())
+        self.with_parts_and(config, program, self.0.servers.clone(), self.0.remote.clone())
     }
 
     pub(crate) fn with_parts_and(
@@ -174,6 +156,7 @@ impl Toolbox {
         config: Config,
         program: ProgramTools,
         servers: ServerPool,
+        remote: Option<Arc<dyn RemoteRunner>>,
     ) -> Self {
         let (host, builtins) = (self.0.host.clone(), self.0.builtins);
         let kept = ReloadState {
@@ -181,7 +164,7 @@ impl Toolbox {
             auditor: self.0.auditor.clone(),
             approvals: Arc::clone(&self.0.approvals),
             servers,
-            remote: self.0.remote.clone(),
+            remote,
         };
         let secrets = Arc::clone(&self.0.secrets);
         Self::from_parts(host, config, builtins, program, kept, secrets, self.1.clone())

@@ -107,7 +107,7 @@ mod targets {
         #[must_use]
         pub fn with_servers(&self, servers: Servers) -> Self {
             let (config, program) = self.parts();
-            self.with_parts_and(config, program, Some(servers))
+            self.with_parts_and(config, program, Some(servers), self.0.remote.clone())
         }
 
         /// Returns the connections to servers.
