@@ -391,7 +391,7 @@ impl Shared {
         })
     }
 
-    /// Ends a call that the front end no longer waits for, and ends its run. Another end may be
+    /// Ends a call that the front end no longer waits for, and then its run. Another end may be
     /// recorded first, and is then returned.
     async fn give_up(
         &self,
@@ -401,9 +401,6 @@ impl Shared {
         cause: Cause,
     ) -> Result<RemoteEnd, ToolboxError> {
         self.given_up.fetch_add(1, Ordering::Relaxed);
-        let subject = self.queue.names.cancellation(&call.id);
-        let sealed = seal(&self.identity, Purpose::Call, &subject, b"{}");
-        self.queue.tell(subject, sealed.into()).await.ok();
         loop {
             let read = ledger::read(&self.queue, key, &self.members).await.map_err(system)?;
             let record = read.entry.as_ref().map(|entry| &entry.record);
@@ -418,6 +415,10 @@ impl Shared {
             let sealed = ledger::seal_entry(&self.identity, Purpose::Call, key, &entry);
             let written = self.queue.replace(key, sealed, read.revision).await.map_err(system)?;
             if written.is_some() {
+                // Only now: a cancelled worker would record an end of its own.
+                let subject = self.queue.names.cancellation(&call.id);
+                let sealed = seal(&self.identity, Purpose::Call, &subject, b"{}");
+                self.queue.tell(subject, sealed.into()).await.ok();
                 return end.into_end().map_err(system);
             }
         }
